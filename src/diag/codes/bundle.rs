@@ -1,0 +1,4 @@
+//! `FG6xx`.
+
+super::codes! {
+}

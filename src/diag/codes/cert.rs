@@ -1,0 +1,4 @@
+//! `FG5xx`.
+
+super::codes! {
+}

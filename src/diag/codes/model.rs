@@ -1,0 +1,4 @@
+//! `FG3xx`.
+
+super::codes! {
+}

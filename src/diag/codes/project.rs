@@ -1,0 +1,4 @@
+//! `FG4xx`.
+
+super::codes! {
+}

@@ -1,0 +1,4 @@
+//! `FG2xx`.
+
+super::codes! {
+}

@@ -1,0 +1,16 @@
+//! flux-gen compiles MiniCluster specs into Kubernetes bundles that need no controller.
+//!
+//! The stages, in the order in which data flows; each imports only from those listed before it:
+//! [`diag`] → [`flux`] → [`spec`] (as written) → [`object`] → [`model`] (resolved) → [`rules`] → [`render`] → [`bundle`] → [`cli`].
+//!
+//! Everything up to and including [`render`] is pure: no files, no clock, no environment, no printing.
+
+pub mod bundle;
+pub mod cli;
+pub mod diag;
+pub mod flux;
+pub mod model;
+pub mod object;
+pub mod render;
+pub mod rules;
+pub mod spec;

@@ -1,0 +1,90 @@
+//! Kubernetes objects of a bundle, typed. Pure data: made by `render`, checked by `rules`, written by `bundle`.
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+
+/// One Kubernetes object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
+    /// `v1 Namespace`.
+    Namespace(Namespace),
+    /// `v1 ConfigMap`.
+    ConfigMap(ConfigMap),
+    /// `v1 Secret`.
+    Secret(Secret),
+    /// `v1 Service`.
+    Service(Service),
+    /// `v1 Pod`.
+    Pod(Box<Pod>),
+    /// `batch/v1 Job`.
+    Job(Box<Job>),
+}
+
+/// Runs `$body` with `$object` bound to the typed object inside.
+macro_rules! each {
+    ($self:expr, $object:ident => $body:expr) => {
+        match $self {
+            Object::Namespace($object) => $body,
+            Object::ConfigMap($object) => $body,
+            Object::Secret($object) => $body,
+            Object::Service($object) => $body,
+            Object::Pod($object) => $body,
+            Object::Job($object) => $body,
+        }
+    };
+}
+
+impl Object {
+    /// `kind`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Namespace(_) => "Namespace",
+            Self::ConfigMap(_) => "ConfigMap",
+            Self::Secret(_) => "Secret",
+            Self::Service(_) => "Service",
+            Self::Pod(_) => "Pod",
+            Self::Job(_) => "Job",
+        }
+    }
+
+    /// `apiVersion`.
+    #[must_use]
+    pub fn api_version(&self) -> &'static str {
+        match self {
+            Self::Job(_) => "batch/v1",
+            _ => "v1",
+        }
+    }
+
+    /// `metadata`.
+    #[must_use]
+    pub fn metadata(&self) -> &ObjectMeta {
+        each!(self, object => &object.metadata)
+    }
+
+    /// `metadata`, to change.
+    pub fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        each!(self, object => &mut object.metadata)
+    }
+
+    /// `metadata.name`; empty when there is none, which no rendered object has.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.metadata().name.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.namespace`.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.metadata().namespace.as_deref()
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        each!(self, object => object.serialize(serializer))
+    }
+}
