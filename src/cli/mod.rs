@@ -11,6 +11,7 @@ mod explain;
 mod guard;
 mod man;
 mod report;
+mod sources;
 mod ui;
 
 use std::process::ExitCode;
