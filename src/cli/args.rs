@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, explain, man};
+use super::{completions, explain, man, new};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -32,6 +32,7 @@ Start here:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Explain(explain::ExplainArgs),
+    New(new::NewArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -57,23 +58,23 @@ pub(crate) struct GlobalArgs {
 /// When to use colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// On a terminal.
+    // On a terminal.
     #[default]
     Auto,
-    /// Always.
+    // Always.
     Always,
-    /// Never.
+    // Never.
     Never,
 }
 
 /// How messages on standard error look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MessageFormat {
-    /// Text with excerpts.
+    // Text with excerpts.
     #[default]
     Human,
-    /// One JSON object per line.
+    // One JSON object per line.
     Json,
-    /// GitHub workflow commands.
+    // GitHub workflow commands.
     Github,
 }

@@ -10,6 +10,7 @@ mod exit;
 mod explain;
 mod guard;
 mod man;
+mod new;
 mod report;
 mod sources;
 mod ui;
@@ -35,6 +36,7 @@ fn run() -> Exit {
     let ui = Ui::new(&line.global);
     let result = match &line.command {
         Command::Explain(args) => explain::run(args, &ui),
+        Command::New(args) => new::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),
         Command::Man(args) => man::run(args, &ui),
     };
