@@ -37,7 +37,9 @@ pub(crate) fn run(args: &NewArgs, ui: &Ui) -> Result<Exit, CommandError> {
         None => ui.print(text.as_bytes())?,
         Some(path) => {
             create(path, &text)?;
-            ui.status(&format!("wrote {}; next: flux-gen build {0}", shown(path)));
+            let name = shown(path);
+            let quoted = shlex::try_quote(&name).map_err(|e| CommandError::operation(e.to_string()))?;
+            ui.status(&format!("wrote {name}; next: flux-gen build {quoted}"));
         }
     }
     Ok(Exit::Ok)
