@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::args::{ColorChoice, GlobalArgs, MessageFormat};
 use super::error::CommandError;
 use super::report::{self, SourceText, Tally};
-use crate::diag::{Diagnostics, Severity};
+use crate::diag::{Diagnostics, Severity, Span};
 
 /// How to talk to the user.
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +50,13 @@ impl Ui {
     pub(crate) fn diagnostics<'a>(
         &self,
         sources: impl IntoIterator<Item = SourceText<'a>>,
+        secrets: &[Span],
         diagnostics: Diagnostics,
     ) -> Tally {
         let all = diagnostics.sorted();
         let tally = Tally::of(&all);
         let style = report::Style { format: self.format, color: self.color };
-        to_stderr(&report::render(sources, all.iter().filter(|d| d.severity <= self.least), style));
+        to_stderr(&report::render(sources, secrets, all.iter().filter(|d| d.severity <= self.least), style));
         tally
     }
 

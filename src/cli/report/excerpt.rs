@@ -20,6 +20,7 @@ pub(super) struct Excerpts<'a> {
 struct File<'a> {
     name: &'a str,
     text: &'a str,
+    secrets: Vec<std::ops::Range<usize>>,
     index: OnceCell<Index<'a>>,
 }
 
@@ -47,15 +48,18 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Excerpts<'a> {
-    pub(super) fn new(sources: impl IntoIterator<Item = SourceText<'a>>) -> Self {
-        let file = |s: SourceText<'a>| (s.id, File { name: s.name, text: s.text, index: OnceCell::new() });
+    pub(super) fn new(sources: impl IntoIterator<Item = SourceText<'a>>, secrets: &[Span]) -> Self {
+        let file = |s: SourceText<'a>| {
+            let secrets = secrets.iter().filter(|secret| secret.file == s.id).map(|secret| secret.start..secret.end);
+            (s.id, File { name: s.name, text: s.text, secrets: secrets.collect(), index: OnceCell::new() })
+        };
         Self { files: sources.into_iter().map(file).collect() }
     }
 
     /// Resolves a span; `None` when the file is not known.
     pub(super) fn place(&self, span: Span) -> Option<Place<'_>> {
         let file = self.files.get(&span.file)?;
-        let index = file.index.get_or_init(|| Index::new(file.text));
+        let index = file.index.get_or_init(|| Index::new(file.text, file.secrets.clone()));
         let start = floor(file.text, span.start);
         let end = floor(file.text, span.end).max(start);
         let line_number = index.line(start);
@@ -76,9 +80,9 @@ impl<'a> Excerpts<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn new(text: &'a str) -> Self {
+    fn new(text: &'a str, secrets: Vec<std::ops::Range<usize>>) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
-        Self { starts, masked: mask::secrets(text) }
+        Self { starts, masked: mask::secrets(text, secrets) }
     }
 
     /// The line (from 0) that holds a byte offset.

@@ -6,9 +6,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The text with every byte that may be secret replaced by `*`.
-pub(super) fn secrets(text: &str) -> Cow<'_, str> {
-    let mut hidden: Vec<Range<usize>> = Vec::new();
+/// The text with every byte that may be secret replaced by `*`: what stands at the `known` places, and what looks like a
+/// secret, because where a text could not be understood nobody knows the places.
+pub(super) fn secrets(text: &str, known: Vec<Range<usize>>) -> Cow<'_, str> {
+    let mut hidden = known;
+    hidden.retain(|r| r.end <= text.len() && text.is_char_boundary(r.start) && text.is_char_boundary(r.end));
     for document in documents(text) {
         certificate_lines(text, document.clone(), &mut hidden);
         if is_secret(&text[document.clone()]) {
@@ -27,7 +29,7 @@ pub(super) fn secrets(text: &str) -> Cow<'_, str> {
             continue;
         }
         masked.push_str(&text[offset..start]);
-        masked.extend(std::iter::repeat_n('*', range.end - start));
+        masked.extend(text.as_bytes()[start..range.end].iter().map(|b| if *b == b'\n' { '\n' } else { '*' }));
         offset = range.end;
     }
     masked.push_str(&text[offset..]);
@@ -134,7 +136,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        let masked = secrets(text);
+        let masked = secrets(text, Vec::new());
         assert_eq!(masked, expect);
         assert_eq!(masked.len(), text.len());
     }
@@ -144,6 +146,11 @@ mod tests {
         check("curve\n    secret-key = \"abc\"\nend", "curve\n    secret-key********\nend");
         check("curveCert: \"[curve]\\nsecret-key = 'q'\"", "curveCert: \"[curve]\\nsecret-key*******");
         check("secret-key =\n  \"abc\"\nnext: 1", "secret-key**\n  *****\nnext: 1");
+    }
+
+    #[test]
+    fn known_places() {
+        assert_eq!(secrets("a: bé\n  c\n", vec![3..9, 0..99]), "a: ***\n**c\n");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod json;
 mod mask;
 
 use super::args::MessageFormat;
-use crate::diag::{Diagnostic, FileId, Severity};
+use crate::diag::{Diagnostic, FileId, Severity, Span};
 use excerpt::Excerpts;
 
 /// One source text with the name to show it by.
@@ -67,13 +67,14 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{end}")
 }
 
-/// All diagnostics as text that ends in a line end (or is empty).
+/// All diagnostics as text that ends in a line end (or is empty). What stands at the places of `secrets` is not shown.
 pub(crate) fn render<'a, 'd>(
     sources: impl IntoIterator<Item = SourceText<'a>>,
+    secrets: &[Span],
     diagnostics: impl IntoIterator<Item = &'d Diagnostic>,
     style: Style,
 ) -> String {
-    let excerpts = Excerpts::new(sources);
+    let excerpts = Excerpts::new(sources, secrets);
     let mut out = String::new();
     for diagnostic in diagnostics {
         match style.format {

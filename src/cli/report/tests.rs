@@ -1,8 +1,8 @@
 //! What each format looks like, character for character.
 
 use super::*;
+use crate::diag::SourceMap;
 use crate::diag::codes::syntax::{UNKNOWN_FIELD, YAML_SYNTAX};
-use crate::diag::{SourceMap, Span};
 
 const TEXT: &str = "kind: MiniCluster\r\nspec:\n  sizé: 4\n  size: 5\n";
 
@@ -14,7 +14,7 @@ fn sources(text: &str) -> SourceMap {
 
 fn show(map: &SourceMap, diagnostics: &[Diagnostic], format: MessageFormat) -> String {
     let sources = map.iter().map(|(id, file)| SourceText { id, name: &file.name, text: &file.text });
-    render(sources, diagnostics, Style { format, color: false })
+    render(sources, &[], diagnostics, Style { format, color: false })
 }
 
 fn span(text: &str, part: &str) -> Span {
