@@ -11,6 +11,7 @@ mod explain;
 mod guard;
 mod man;
 mod new;
+mod project;
 mod report;
 mod sources;
 mod ui;

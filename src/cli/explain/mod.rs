@@ -1,16 +1,19 @@
 //! `flux-gen explain`.
 
+mod field;
+
 use clap::Args;
 
 use super::error::CommandError;
 use super::exit::Exit;
 use super::ui::Ui;
 use crate::diag::{Code, codes};
+use field::Answer;
 
-/// Explain a message code or the exit codes.
+/// Explain a field, a message code or the exit codes.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A code such as `FG101`, or `exit-codes`; without it, the list of all codes.
+    /// A field such as `containers.command`, a code such as `FG101`, or `exit-codes`; without it, all codes are listed.
     #[arg(value_name = "TOPIC")]
     topic: Option<String>,
 }
@@ -21,7 +24,7 @@ pub(crate) fn run(args: &ExplainArgs, ui: &Ui) -> Result<Exit, CommandError> {
         Some("exit-codes") => Exit::table(),
         Some(topic) => match find_code(topic) {
             Some(code) => page(code),
-            None => return Err(unknown(topic)),
+            None => field_page(topic)?,
         },
     };
     ui.print(text.as_bytes())?;
@@ -41,12 +44,23 @@ fn list() -> String {
     codes::all().iter().map(|code| format!("{}  {}\n", code.id, code.title)).collect()
 }
 
-fn unknown(topic: &str) -> CommandError {
-    let error = CommandError::usage(format!("there is nothing to explain under `{topic}`"));
-    if topic.len() >= 2 && topic[..2].eq_ignore_ascii_case("fg") {
-        return error.help("`flux-gen explain` lists all codes");
+fn field_page(topic: &str) -> Result<String, CommandError> {
+    match field::answer(topic) {
+        Answer::Page(page) => Ok(page),
+        Answer::Several(paths) => Ok(format!("There are several; ask for one of them:\n\n  {}\n", paths.join("\n  "))),
+        Answer::None(near) => Err(unknown(topic, near)),
     }
-    error.help("give a code such as FG101, or `exit-codes`")
+}
+
+fn unknown(topic: &str, near: Option<String>) -> CommandError {
+    let error = CommandError::usage(format!("there is nothing to explain under `{topic}`"));
+    match near {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None if topic.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("fg")) => {
+            error.help("`flux-gen explain` lists all codes")
+        }
+        None => error.help("give a field such as spec.size, a code such as FG101, or `exit-codes`"),
+    }
 }
 
 /// Breaks a text into lines of at most `width` characters at spaces; line ends in the text stay.
