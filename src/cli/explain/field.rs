@@ -26,6 +26,10 @@ pub(super) fn answer(topic: &str) -> Answer {
         match found.as_slice() {
             [] => {}
             [(record, path)] => return page(record, path).map_or(Answer::None(None), Answer::Page),
+            [(record, path), others @ ..] if others.iter().all(|(r, p)| owner(r, p) == owner(record, path)) => {
+                let also: String = others.iter().map(|(_, path)| format!("The same: {path}\n")).collect();
+                return page(record, path).map_or(Answer::None(None), |page| Answer::Page(page + "\n" + &also));
+            }
             several => return Answer::Several(several.iter().map(|(_, path)| (*path).clone()).collect()),
         }
     }
@@ -102,6 +106,17 @@ fn find(root: &'static Record, path: &str) -> Option<&'static Field> {
     }
 }
 
+/// The name of the record that a field belongs to, and its own: the same for paths that lead to the same description.
+fn owner(root: &'static Record, path: &str) -> Option<(&'static str, &'static str)> {
+    let plain = plain(path);
+    let (above, name) = plain.rsplit_once('.').map_or((None, plain.as_str()), |(above, name)| (Some(above), name));
+    let record = match above {
+        None => root,
+        Some(above) => innermost((find(root, above)?.shape)())?,
+    };
+    Some((record.name, record.field(name)?.name))
+}
+
 /// The record in a shape, through lists and mappings.
 fn innermost(shape: Shape) -> Option<&'static Record> {
     match shape {
@@ -122,9 +137,18 @@ fn kind(shape: Shape) -> String {
         Shape::Setting => "text, number, true or false, or a list of these".to_owned(),
         Shape::Object => "mapping".to_owned(),
         Shape::Ignored => "anything (not used)".to_owned(),
-        Shape::List(item) => format!("list of {}", kind(item())),
-        Shape::Map(value) => format!("mapping from names to {}", kind(value())),
+        Shape::List(item) => format!("list of {}", kinds(item())),
+        Shape::Map(value) => format!("mapping from names to {}", kinds(value())),
         Shape::Record(_) => "mapping".to_owned(),
+    }
+}
+
+/// Several of them.
+fn kinds(shape: Shape) -> String {
+    match shape {
+        Shape::Record(_) | Shape::Object => "mappings".to_owned(),
+        Shape::Quantity => "quantities (such as 2 or 500m)".to_owned(),
+        other => kind(other),
     }
 }
 
@@ -157,6 +181,7 @@ mod tests {
             );
         }
         assert!(matches!(answer("name"), Answer::Several(paths) if paths.contains(&"metadata.name".to_owned())));
+        assert!(matches!(answer("volumes"), Answer::Page(p) if p.ends_with("\nThe same: spec.services[].volumes\n")));
         assert!(matches!(answer("spec.sise"), Answer::None(Some(near)) if near == "spec.size"));
         assert!(matches!(answer("xyzzy"), Answer::None(None)));
     }
