@@ -70,10 +70,8 @@ impl Client {
     /// # Errors
     /// [`ApiError::Config`] names what is missing.
     pub fn from_kubeconfig(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| ApiError::Config(format!("{}: {e}", path.display())))?;
-        let config: KubeConfig =
-            serde_saphyr::from_str(&text).map_err(|e| ApiError::Config(e.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(|e| ApiError::Config(format!("{}: {e}", path.display())))?;
+        let config: KubeConfig = serde_saphyr::from_str(&text).map_err(|e| ApiError::Config(e.to_string()))?;
         let base = path.parent().unwrap_or(Path::new("."));
         let (cluster, user) = config.current()?;
         let mut tls = TlsConfig::builder();
@@ -163,8 +161,7 @@ impl Client {
         body: Option<&Value>,
         timeout: Duration,
     ) -> Result<ureq::http::Response<ureq::Body>> {
-        let mut request =
-            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.server));
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.server));
         if let Some(token) = &self.bearer {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
@@ -212,8 +209,7 @@ impl Client {
             }
             for line in BufReader::new(response.into_body().into_reader()).lines() {
                 let line = line.map_err(|e| ApiError::Transport(e.to_string()))?;
-                let mut event: Value =
-                    serde_json::from_str(&line).map_err(|e| ApiError::Transport(e.to_string()))?;
+                let mut event: Value = serde_json::from_str(&line).map_err(|e| ApiError::Transport(e.to_string()))?;
                 let object = event["object"].take();
                 match event["type"].as_str().unwrap_or_default() {
                     "ADDED" | "MODIFIED" => {
@@ -259,12 +255,10 @@ fn certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>> {
 
 fn pem(base: &Path, data: Option<&String>, file: Option<&String>) -> Result<Option<Vec<u8>>> {
     match (data, file) {
-        (Some(data), _) => {
-            STANDARD.decode(data.trim()).map(Some).map_err(|e| ApiError::Config(e.to_string()))
+        (Some(data), _) => STANDARD.decode(data.trim()).map(Some).map_err(|e| ApiError::Config(e.to_string())),
+        (None, Some(file)) => {
+            std::fs::read(base.join(file)).map(Some).map_err(|e| ApiError::Config(format!("{file}: {e}")))
         }
-        (None, Some(file)) => std::fs::read(base.join(file))
-            .map(Some)
-            .map_err(|e| ApiError::Config(format!("{file}: {e}"))),
         (None, None) => Ok(None),
     }
 }
@@ -328,8 +322,7 @@ impl KubeConfig {
         let cluster = find(&self.clusters, &context.cluster)
             .and_then(|i| self.clusters[i].cluster.clone())
             .ok_or_else(|| missing("cluster"))?;
-        let user =
-            find(&self.users, &context.user).and_then(|i| self.users[i].user.clone()).unwrap_or_default();
+        let user = find(&self.users, &context.user).and_then(|i| self.users[i].user.clone()).unwrap_or_default();
         Ok((cluster, user))
     }
 }

@@ -14,10 +14,7 @@ fn pod(extra: &Value) -> Pod {
         spec[k] = v.clone();
     }
     let meta = json!({"name": "sim-0-x7k", "namespace": "ns", "uid": "u", "labels": {"a/b": "c", "d": "e"}});
-    Pod {
-        meta: serde_json::from_value(meta).expect("meta"),
-        spec: decode(&json!({ "spec": spec })).expect("spec"),
-    }
+    Pod { meta: serde_json::from_value(meta).expect("meta"), spec: decode(&json!({ "spec": spec })).expect("spec") }
 }
 
 #[test]

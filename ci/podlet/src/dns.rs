@@ -196,10 +196,8 @@ fn slice(object: &Value) -> Slice {
             Some((text_at(p, "/name"), text_at(p, "/protocol"), number))
         })
         .collect();
-    let service = (
-        text_at(object, "/metadata/namespace"),
-        text_at(object, "/metadata/labels/kubernetes.io~1service-name"),
-    );
+    let service =
+        (text_at(object, "/metadata/namespace"), text_at(object, "/metadata/labels/kubernetes.io~1service-name"));
     Slice { service, endpoints, ports }
 }
 
@@ -284,11 +282,7 @@ fn reply(zone: &Zone, query: &[u8], max: usize) -> Option<Vec<u8>> {
 }
 
 fn query_flags(query: &Packet<'_>) -> PacketFlag {
-    if query.has_flags(PacketFlag::RECURSION_DESIRED) {
-        PacketFlag::RECURSION_DESIRED
-    } else {
-        PacketFlag::empty()
-    }
+    if query.has_flags(PacketFlag::RECURSION_DESIRED) { PacketFlag::RECURSION_DESIRED } else { PacketFlag::empty() }
 }
 
 fn wants(asked: QTYPE, have: TYPE) -> bool {

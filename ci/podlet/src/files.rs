@@ -146,9 +146,7 @@ mod tests {
     }
 
     fn files(list: &[(&str, &str)]) -> Payloads {
-        list.iter()
-            .map(|(k, v)| ((*k).to_owned(), Payload { data: v.as_bytes().to_vec(), mode: 0o400 }))
-            .collect()
+        list.iter().map(|(k, v)| ((*k).to_owned(), Payload { data: v.as_bytes().to_vec(), mode: 0o400 })).collect()
     }
 
     #[test]

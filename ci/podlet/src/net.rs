@@ -127,10 +127,7 @@ impl NodeNet {
     pub fn enter(&self) -> std::io::Result<()> {
         use std::os::fd::AsFd as _;
         let namespace = std::fs::File::open(self.holder.namespace("net"))?;
-        rustix::thread::move_into_link_name_space(
-            namespace.as_fd(),
-            Some(rustix::thread::LinkNameSpaceType::Network),
-        )?;
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(rustix::thread::LinkNameSpaceType::Network))?;
         Ok(())
     }
 
@@ -159,10 +156,7 @@ impl NodeNet {
         let veth = format!("v{}", u32::from(ip));
         ip_batch(
             &self.holder,
-            &format!(
-                "link add {veth} type veth peer name eth0 netns {}\nlink set {veth} master podlet0 up\n",
-                pod.pid
-            ),
+            &format!("link add {veth} type veth peer name eth0 netns {}\nlink set {veth} master podlet0 up\n", pod.pid),
         )?;
         ip_batch(
             pod,

@@ -60,16 +60,18 @@ pub fn run(args: &[String]) -> Result<String, PodmanError> {
     } else {
         let command = args.first().cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&output.stderr);
-        let message = text.trim().lines().last().unwrap_or_default().to_owned();
+        let error = text.lines().find(|l| l.starts_with("Error:"));
+        let message = error.or(text.lines().last()).unwrap_or_default().to_owned();
         Err(PodmanError { command, message })
     }
 }
 
 fn output(args: &[String]) -> Result<Output, PodmanError> {
-    Command::new("podman").args(args).stdin(Stdio::null()).output().map_err(|e| PodmanError {
-        command: args.first().cloned().unwrap_or_default(),
-        message: e.to_string(),
-    })
+    Command::new("podman")
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| PodmanError { command: args.first().cloned().unwrap_or_default(), message: e.to_string() })
 }
 
 /// Owned arguments.

@@ -57,9 +57,7 @@ impl<'a> Volumes<'a> {
     pub fn prepare(&self) -> Result<BTreeMap<String, Source>, VolumeError> {
         let mut out = BTreeMap::new();
         for volume in &self.pod.spec.volumes {
-            let source = self
-                .one(volume)
-                .map_err(|message| VolumeError { volume: volume.name.clone(), message })?;
+            let source = self.one(volume).map_err(|message| VolumeError { volume: volume.name.clone(), message })?;
             out.insert(volume.name.clone(), source);
         }
         Ok(out)

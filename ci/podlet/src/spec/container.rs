@@ -303,11 +303,9 @@ impl Port {
     pub fn number(&self, container: &Container) -> Option<u16> {
         match self {
             Port::Number(n) => Some(*n),
-            Port::Name(name) => container
-                .ports
-                .iter()
-                .find(|p| p.name.as_deref() == Some(name.as_str()))
-                .map(|p| p.container_port),
+            Port::Name(name) => {
+                container.ports.iter().find(|p| p.name.as_deref() == Some(name.as_str())).map(|p| p.container_port)
+            }
         }
     }
 }
@@ -339,8 +337,6 @@ pub struct Probe {
 
 impl Probe {
     fn handler_count(&self) -> usize {
-        usize::from(self.exec.is_some())
-            + usize::from(self.tcp_socket.is_some())
-            + usize::from(self.http_get.is_some())
+        usize::from(self.exec.is_some()) + usize::from(self.tcp_socket.is_some()) + usize::from(self.http_get.is_some())
     }
 }

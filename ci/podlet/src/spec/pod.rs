@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Accepted, Container, SeccompProfile, Volume};
 
 /// `v1.PodSpec`, as far as podlet implements it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSpec {
     /// Containers that make up the pod.
@@ -60,10 +60,10 @@ pub struct PodSpec {
     pub service_account_name: Option<String>,
     /// Service variables in the environment.
     pub enable_service_links: Option<bool>,
-    /// Gates that keep the pod from being bound.
-    #[serde(default)]
-    pub scheduling_gates: Vec<SchedulingGate>,
 
+    // Looked at before the pod is bound.
+    #[serde(rename = "schedulingGates")]
+    _scheduling_gates: Accepted,
     // One node: nothing to choose. The token volume is made by the API server.
     #[serde(rename = "nodeName")]
     _node_name: Accepted,
@@ -176,13 +176,6 @@ pub struct HostAlias {
     pub ip: String,
     #[serde(default)]
     pub hostnames: Vec<String>,
-}
-
-/// `spec.schedulingGates[]`.
-#[derive(Debug, Clone, Deserialize)]
-pub struct SchedulingGate {
-    #[serde(rename = "name")]
-    _name: Accepted,
 }
 
 /// `spec.securityContext`.

@@ -112,7 +112,9 @@ pub struct Claim {
 pub struct ImageVolume {
     #[serde(default)]
     pub reference: String,
-    pub pull_policy: Option<String>,
+    // Images are local.
+    #[serde(rename = "pullPolicy")]
+    _pull_policy: Accepted,
 }
 
 /// `projected`.

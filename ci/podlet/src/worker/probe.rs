@@ -143,8 +143,9 @@ mod tests {
 
     #[test]
     fn thresholds() {
-        let probe = serde_json::from_value(json!({"exec": {"command": ["x"]}, "failureThreshold": 2, "successThreshold": 2}))
-            .expect("probe");
+        let probe =
+            serde_json::from_value(json!({"exec": {"command": ["x"]}, "failureThreshold": 2, "successThreshold": 2}))
+                .expect("probe");
         let mut turn = Turn::new(Kind::Readiness, &probe);
         let got: Vec<_> = [true, true, false, true, false, false, false].map(|ok| turn.take(ok)).into();
         assert_eq!(got, [None, Some(true), None, None, None, Some(false), Some(false)]);

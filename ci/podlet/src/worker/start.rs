@@ -113,12 +113,10 @@ impl Start<'_> {
         match own.run_as_user.or(pod.run_as_user) {
             Some(0) => refuse("container's runAsUser breaks non-root policy"),
             Some(_) => Ok(()),
-            None if user.is_empty() || user == "0" => {
-                refuse("container has runAsNonRoot and image will run as root")
+            None if user.is_empty() || user == "0" => refuse("container has runAsNonRoot and image will run as root"),
+            None if user.parse::<u32>().is_err() => {
+                refuse("container has runAsNonRoot and image has non-numeric user, cannot verify user is non-root")
             }
-            None if user.parse::<u32>().is_err() => refuse(
-                "container has runAsNonRoot and image has non-numeric user, cannot verify user is non-root",
-            ),
             None => Ok(()),
         }
     }
@@ -298,9 +296,8 @@ impl Start<'_> {
 
 /// What runs: `command` replaces the image's entrypoint and drops its arguments, `args` replaces the arguments.
 fn argv(container: &Container, image: &Image, env: &Env) -> Vec<String> {
-    let expanded = |list: &[String]| -> Vec<String> {
-        list.iter().map(|s| expand(s, |name| env.get(name).cloned())).collect()
-    };
+    let expanded =
+        |list: &[String]| -> Vec<String> { list.iter().map(|s| expand(s, |name| env.get(name).cloned())).collect() };
     let (mut argv, default_args) = if container.command.is_empty() {
         (image.entrypoint.clone(), image.cmd.clone())
     } else {

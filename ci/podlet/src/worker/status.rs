@@ -44,7 +44,8 @@ pub fn initialized(slots: &[Slot]) -> bool {
 
 /// The phase while containers may still run.
 pub fn live_phase(slots: &[Slot]) -> Phase {
-    let begun = slots.iter().any(|s| s.role == Role::Main && (!matches!(s.state, State::Waiting(..)) || s.last.is_some()));
+    let begun =
+        slots.iter().any(|s| s.role == Role::Main && (!matches!(s.state, State::Waiting(..)) || s.last.is_some()));
     if begun { Phase::Running } else { Phase::Pending }
 }
 
@@ -68,8 +69,6 @@ pub struct View<'a> {
     pub host_ip: Ipv4Addr,
     /// RFC 3339.
     pub start_time: &'a str,
-    /// RFC 3339, for conditions that change now.
-    pub now: &'a str,
 }
 
 impl View<'_> {
@@ -111,7 +110,8 @@ impl View<'_> {
             _ if unready.is_empty() => None,
             _ => Some("ContainersNotReady"),
         };
-        let done_init = initialized(self.slots) || self.phase == Phase::Succeeded || mains().any(|s| s.terminated().is_some());
+        let done_init =
+            initialized(self.slots) || self.phase == Phase::Succeeded || mains().any(|s| s.terminated().is_some());
         let condition = |kind: &str, reason: Option<&str>, message: String| {
             let mut c = json!({"type": kind, "status": if reason.is_none() { "True" } else { "False" }});
             if let Some(reason) = reason {

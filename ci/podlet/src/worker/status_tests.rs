@@ -34,7 +34,7 @@ fn running(name: &str, role: Role) -> Slot {
 fn status(slots: &[Slot], phase: Phase) -> Value {
     let host_ip = Ipv4Addr::new(10, 0, 0, 1);
     let ip = Some(Ipv4Addr::new(10, 0, 0, 2));
-    View { slots, phase, why: None, ip, host_ip, start_time: "t", now: "n" }.status()
+    View { slots, phase, why: None, ip, host_ip, start_time: "t" }.status()
 }
 
 fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
@@ -82,7 +82,8 @@ fn conditions_of_an_ended_pod() {
 fn transition_times_move_only_with_the_status() {
     let before = json!({"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "old"},
                                        {"type": "Initialized", "status": "False", "lastTransitionTime": "old"}]});
-    let mut now = json!({"conditions": [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}]});
+    let mut now =
+        json!({"conditions": [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}]});
     stamp(&mut now, &before, "new");
     assert_eq!(now["conditions"][0]["lastTransitionTime"], "old");
     assert_eq!(now["conditions"][1]["lastTransitionTime"], "new");

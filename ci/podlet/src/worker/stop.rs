@@ -86,7 +86,15 @@ pub fn run_hook(
 }
 
 /// Waits for a container's end in the background, then reports it and removes the container.
-pub fn watch(ctx: Arc<Context>, key: usize, pid: i32, handle: Arc<Handle>, paths: Paths, spec: Container, tx: Sender<Msg>) {
+pub fn watch(
+    ctx: Arc<Context>,
+    key: usize,
+    pid: i32,
+    handle: Arc<Handle>,
+    paths: Paths,
+    spec: Container,
+    tx: Sender<Msg>,
+) {
     std::thread::spawn(move || {
         wait_for(pid);
         handle.set_gone();
