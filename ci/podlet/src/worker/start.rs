@@ -149,7 +149,7 @@ impl Start<'_> {
         let uid = &self.pod.meta.uid;
         let name = format!("podlet-{uid}-{}-{attempt}", container.name);
         let mut a = args(["create", "--pull", "never", "--name", &name]);
-        a.extend(args(["--systemd", "false", "--http-proxy=false", "--no-healthcheck", "--passwd=false"]));
+        a.extend(args(["--systemd", "false", "--http-proxy=false", "--no-healthcheck"]));
         a.extend(args(["--unsetenv", "container", "--log-driver", "k8s-file", "--log-opt"]));
         a.push(format!("path={}", paths.cri_log.display()));
         a.extend(["--pidfile".to_owned(), paths.pid.display().to_string()]);
@@ -165,6 +165,7 @@ impl Start<'_> {
             limits(&mut a, container);
         }
         self.volumes(&mut a, container, env, paths)?;
+        self.plain_accounts(&mut a, container, image, paths)?;
         let has_term = container.tty || env.contains_key("TERM") || image.env.iter().any(|n| n == "TERM");
         if !has_term {
             a.extend(args(["--unsetenv", "TERM"]));
@@ -240,6 +241,38 @@ impl Start<'_> {
         for capability in &own.capabilities.add {
             a.extend(["--cap-add".to_owned(), capability.clone()]);
         }
+    }
+
+    /// podman invents account entries for ids that the image does not have; a CRI runtime does not.
+    /// It leaves files alone that are mounted, so in that case the image's own are.
+    fn plain_accounts(
+        &self,
+        a: &mut Vec<String>,
+        container: &Container,
+        image: &Image,
+        paths: &Paths,
+    ) -> Result<(), String> {
+        let (own, pod) = (&container.security_context, &self.pod.spec.security_context);
+        let user = own.run_as_user.or(pod.run_as_user).filter(|u| *u != 0);
+        let group = own.run_as_group.or(pod.run_as_group).filter(|g| *g != 0);
+        if user.is_none() && group.is_none() {
+            return Ok(());
+        }
+        let root = podman::run(&args(["image", "mount", &image.local])).map_err(|e| e.to_string())?;
+        // An image without accounts has empty files.
+        let read = |name: &str| fs::read_to_string(Path::new(&root).join("etc").join(name)).unwrap_or_default();
+        let files = [("passwd", read("passwd"), user), ("group", read("group"), group)];
+        podman::run(&args(["image", "unmount", &image.local])).map_err(|e| e.to_string())?;
+        let known = |text: &str, id: u32| text.lines().any(|l| l.split(':').nth(2) == Some(id.to_string().as_str()));
+        if files.iter().all(|(_, text, id)| id.is_none_or(|id| known(text, id))) {
+            return Ok(());
+        }
+        for (name, text, _) in files {
+            let path = paths.message.with_file_name(name);
+            fs::write(&path, text).map_err(|e| e.to_string())?;
+            a.extend(["--volume".to_owned(), format!("{}:/etc/{name}:rw,rprivate", path.display())]);
+        }
+        Ok(())
     }
 
     fn volumes(&self, a: &mut Vec<String>, container: &Container, env: &Env, paths: &Paths) -> Result<(), String> {
