@@ -54,7 +54,15 @@ pub struct Exit {
 /// # Errors
 /// It cannot be run, or ends with another code than 0.
 pub fn run(args: &[String]) -> Result<String, PodmanError> {
-    let output = output(args)?;
+    run_in(Path::new("/"), args)
+}
+
+/// The same, in a folder. conmon puts its `oom` mark into the folder that it was started in.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in(dir: &Path, args: &[String]) -> Result<String, PodmanError> {
+    let output = output(dir, args)?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     } else {
@@ -85,7 +93,7 @@ pub fn args<const N: usize>(list: [&str; N]) -> Vec<String> {
 /// podman cannot be run, or its answer cannot be read.
 pub fn image(reference: &str) -> Result<Option<Image>, PodmanError> {
     let command = args(["image", "inspect", "--format", "json", reference]);
-    let output = output(&command)?;
+    let output = output(Path::new("/"), &command)?;
     if !output.status.success() {
         return Ok(None);
     }

@@ -21,6 +21,8 @@ pub struct Paths {
     pub plain_log: PathBuf,
     /// The termination message.
     pub message: PathBuf,
+    /// The folder of this attempt.
+    pub dir: PathBuf,
     pid: PathBuf,
 }
 
@@ -77,7 +79,7 @@ impl Start<'_> {
             self.make_working_dir(&id, dir, container).map_err(|m| StartError::Wait("CreateContainerError", m))?;
         }
         self.ctx.logs.follow(&paths.cri_log, &paths.plain_log);
-        if let Err(e) = podman::run(&args(["start", &id])) {
+        if let Err(e) = podman::run_in(&paths.dir, &args(["start", &id])) {
             let leftover = podman::remove(&id).err().map(|e| format!("; {e}")).unwrap_or_default();
             return Err(StartError::Failed(format!("{e}{leftover}")));
         }
@@ -135,6 +137,7 @@ impl Start<'_> {
             plain_log: logs.join(format!("{}.log", container.name)),
             message,
             pid: dir.join("pid"),
+            dir,
         })
     }
 
@@ -268,7 +271,7 @@ impl Start<'_> {
             return Ok(());
         }
         for (name, text, _) in files {
-            let path = paths.message.with_file_name(name);
+            let path = paths.dir.join(name);
             fs::write(&path, text).map_err(|e| e.to_string())?;
             a.extend(["--volume".to_owned(), format!("{}:/etc/{name}:rw,rprivate", path.display())]);
         }

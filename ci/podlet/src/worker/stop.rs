@@ -104,7 +104,7 @@ pub fn watch(
         }
         let ended = match ended {
             Ok(exit) => {
-                let reason = match (exit.oom, exit.code) {
+                let reason = match (exit.oom || paths.dir.join("oom").exists(), exit.code) {
                     (true, _) => "OOMKilled",
                     (false, 0) => "Completed",
                     (false, _) => "Error",
