@@ -7,7 +7,6 @@ mod patch;
 mod paths;
 mod pod;
 mod scripts;
-mod secret;
 mod services;
 mod services_pod;
 
@@ -21,7 +20,6 @@ use crate::object::Object;
 pub use finish::finish;
 pub use patch::{PatchError, apply as apply_patch};
 pub use scripts::Templates;
-pub use secret::certificate_secret;
 
 /// Scripts that could not be rendered: a bug in a template, never in what the user wrote.
 #[derive(Debug, thiserror::Error)]
