@@ -140,11 +140,11 @@ fn beside(check: &mut Check<'_>, place: Place<'_>) {
     let hooks = commands(place).into_iter().flat_map(|c| {
         [&c.init, &c.pre, &c.broker_pre, &c.worker_pre, &c.service_pre, &c.prefix, &c.script, &c.post].map(text)
     });
-    let replaced = text(&container.command).into_iter().chain(hooks.flatten());
-    for written in replaced {
-        let message = "noWrapEntrypoint keeps the image's own entrypoint, so this is not run";
+    // A command still replaces the image's own, as `command` of a container does.
+    for written in hooks.flatten() {
+        let message = "noWrapEntrypoint leaves out flux-gen's script, so this is not run";
         let diagnostic = Diagnostic::warning(codes::NO_EFFECT, written.span, message);
-        check.push(diagnostic.help("remove one of the two").related(keeps, "the entrypoint is kept here"));
+        check.push(diagnostic.help("remove one of the two").related(keeps, "the script is left out here"));
     }
 }
 

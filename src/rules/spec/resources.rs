@@ -10,9 +10,6 @@ use crate::rules::syntax;
 use crate::spec::minicluster::Resources;
 use crate::spec::{IntOrString, Map, Spanned};
 
-/// First minor of Kubernetes in which resources of whole pods are on by default (KEP 2837).
-const POD_RESOURCES: u32 = 34;
-
 pub(super) fn check(check: &mut Check<'_>) {
     for place in check.all_containers() {
         if let Some(resources) = &place.container.resources {
@@ -128,11 +125,5 @@ fn pod(check: &mut Check<'_>, written: &Spanned<Map<IntOrString>>) {
             let message = format!("a whole pod cannot have `{name}`");
             check.error(codes::POD_RESOURCES, *span, message, "move it to a container's `resources`");
         }
-    }
-    let minor = check.context.kubernetes_minor;
-    if !written.value.is_empty() && minor < POD_RESOURCES {
-        let message = format!("resources of whole pods are left out for Kubernetes 1.{minor}");
-        let help = format!("set `resources` on the containers, or the target to Kubernetes 1.{POD_RESOURCES} or newer");
-        check.warn(codes::POD_RESOURCES, written.span, message, help);
     }
 }
