@@ -50,7 +50,7 @@ spec:
   restartPolicy: Never
   containers:
   - {name: seven, image: $image, command: [bash, -c, exit 7]}
-  - {name: killed, image: $image, command: [bash, -c, 'bash -c "kill -KILL \$BASHPID"; exit \$?']}
+  - {name: killed, image: $image, command: [bash, -c, '(kill -KILL \$BASHPID); exit \$?']}
   - {name: missing, image: $image, command: [/no/such/program]}
 YAML
 phase codes Failed >/dev/null
@@ -205,10 +205,10 @@ spec:
           touch /host/again; sleep 60 & wait
         volumeMounts: [{name: host, mountPath: /host}]
 YAML
-for _ in {1..100}; do [[ -e $state/host/evict/again ]] && break || sleep 0.1; done
+until_true test -e "$state/host/evict/again"
 sleep 0.3
 first=$(k get pods -l app=evict -o 'jsonpath={.items[0].metadata.name}')
-k get pod "$first" -w --output-watch-events -o json >"$work/evict.json" 2>/dev/null &
+k get pod "$first" -w -o json >"$work/evict.json" 2>/dev/null &
 watcher=$!
 "$podlet" evict --kubeconfig "$KUBECONFIG" "$ns/$first"
 check 'eviction: the Job makes another pod and completes' "$t" 'SuccessCriteriaMet Complete' "$(job_is evict Complete)"

@@ -20,8 +20,11 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Pods {
     ctx: Arc<Context>,
-    workers: Arc<Mutex<BTreeMap<String, (Sender<Msg>, JoinHandle<()>)>>>,
+    workers: Arc<Mutex<Workers>>,
 }
+
+/// Workers by pod uid.
+type Workers = BTreeMap<String, (Sender<Msg>, JoinHandle<()>)>;
 
 impl Pods {
     /// None yet.

@@ -74,9 +74,10 @@ pub fn run_in(dir: &Path, args: &[String]) -> Result<String, PodmanError> {
     }
 }
 
-fn output(args: &[String]) -> Result<Output, PodmanError> {
+fn output(dir: &Path, args: &[String]) -> Result<Output, PodmanError> {
     Command::new("podman")
         .args(args)
+        .current_dir(dir)
         .stdin(Stdio::null())
         .output()
         .map_err(|e| PodmanError { command: args.first().cloned().unwrap_or_default(), message: e.to_string() })
