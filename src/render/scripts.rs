@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use super::RenderError;
@@ -38,9 +39,14 @@ impl Templates {
     pub fn new() -> Result<Self, RenderError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_trim_blocks(true);
-        environment.set_lstrip_blocks(true);
-        environment.set_keep_trailing_newline(true);
+        environment.set_syntax(
+            SyntaxConfig::builder()
+                .trim_blocks(true)
+                .lstrip_blocks(true)
+                .keep_trailing_newline(true)
+                .build()
+                .map_err(|source| failed("syntax", source))?,
+        );
         environment.add_filter("sh", |text: String| quote(&text));
         for (name, source) in SOURCES {
             environment.add_template(name, source).map_err(|source| failed(name, source))?;
@@ -127,16 +133,18 @@ fn common(cluster: &Cluster, templates: &Templates, has_flux: bool) -> Result<St
 
 /// What scripts about the view need.
 fn view_values(cluster: &Cluster) -> Value {
+    let environment: Vec<Value> =
+        cluster.broker.environment.iter().map(|(name, value)| Value::from(vec![Value::from(name.as_str()), Value::from(value.as_str())])).collect();
     context! {
-        mount => cluster.view.mount_path,
+        mount => cluster.view.mount_path.as_str(),
         view => cluster.view.kind != ViewKind::Disabled,
-        python_path => cluster.view.python_path,
-        environment => cluster.broker.environment.iter().collect::<Vec<_>>(),
+        python_path => cluster.view.python_path.as_deref(),
+        environment => environment,
     }
 }
 
 fn init(cluster: &Cluster, templates: &Templates) -> Result<String, RenderError> {
-    templates.render("flux-init.sh", context! { image => cluster.view.image, ..view_values(cluster) })
+    templates.render("flux-init.sh", context! { image => cluster.view.image.as_str(), ..view_values(cluster) })
 }
 
 fn wait(cluster: &Cluster, templates: &Templates) -> Result<String, RenderError> {
@@ -145,29 +153,29 @@ fn wait(cluster: &Cluster, templates: &Templates) -> Result<String, RenderError>
     let archive = broker.archive.as_deref();
     let user = match &runner.user {
         User::Container => None,
-        User::Named { name, uid } => Some(context! { name, uid }),
+        User::Named { name, uid } => Some(context! { name => name.as_str(), uid => *uid }),
     };
     let lead = match &broker.leader {
         Leader::Here => None,
-        Leader::Elsewhere { address, port } => Some(context! { address, port }),
+        Leader::Elsewhere { address, port } => Some(context! { address => address.as_str(), port => *port }),
     };
     let program = program(cluster);
     templates.render(
         "wait.sh",
         context! {
             comment => one_line(&cluster.name),
-            name => cluster.name,
-            headless => cluster.network.headless,
+            name => cluster.name.as_str(),
+            headless => cluster.network.headless.as_str(),
             port => cluster.network.port,
             hooks => format!("hook-{}", runner.index),
             leader_here => lead.is_none(),
             lead,
             cores => runner.cores,
-            logs => runner.logs,
+            logs => runner.logs.as_str(),
             user,
             public_key => cluster.certificate.public_key.is_some(),
             public_key_quoted => cluster.certificate.public_key.as_ref().map(|key| format!("\"{key}\"")),
-            secret => cluster.certificate.secret,
+            secret => cluster.certificate.secret.as_str(),
             timed => cluster.logging.timed,
             broker_command => broker_command(cluster),
             option => if broker.wrap.is_some() { "-o" } else { "" },
@@ -337,7 +345,7 @@ fn add_container(
             comment => one_line(name),
             common => format!("{kind}common.sh"),
             has_flux => kind.is_empty(),
-            hooks => hook_files,
+            hooks => hook_files.as_str(),
             wait_for_socket,
             program,
         },

@@ -1,11 +1,10 @@
 //! The brokers: hosts, configuration, resources, command line.
 
-use super::containers::runner_spec;
 use super::cores::cores;
 use super::written::{flag, number, owned, text, texts};
 use super::{Size, BROKER_PORT};
 use crate::diag::Diagnostics;
-use crate::flux::config::{Bootstrap, BrokerConfig, HostEntry, Resource};
+use crate::flux::config::{Bootstrap, BrokerConfig, HostEntry, Modules, QueuePolicy, Resource};
 use crate::flux::hostlist::Hostlist;
 use crate::flux::resource_set::ResourceSet;
 use crate::flux::topology::Topology;
@@ -119,14 +118,14 @@ fn config(
             parent: None,
         });
     }
-    entries.push(HostEntry { host: hosts.to_string(), ..HostEntry::default() });
-    let policy = spec.flux.as_ref().and_then(|f| f.scheduler.as_ref()).and_then(|s| owned(&s.queue_policy));
+    entries.push(HostEntry::new(hosts.to_string()));
+    let policy = spec.flux.as_ref().and_then(|f| f.scheduler.as_ref()).and_then(|s| text(&s.queue_policy)).and_then(|p| p.parse().ok());
     BrokerConfig {
-        resource: has_resources.then(|| Resource {
-            path: Some(format!("{root}/etc/flux/system/R")),
-            noverify: Some(true),
+        resource: Resource {
+            path: has_resources.then(|| format!("{root}/etc/flux/system/R")),
+            noverify: has_resources,
             ..Resource::default()
-        }),
+        },
         bootstrap: Some(Bootstrap {
             curve_cert: Some(format!("{root}/curve/curve.cert")),
             default_port: Some(BROKER_PORT),
@@ -135,8 +134,8 @@ fn config(
             enable_ipv6: parts.settings.ipv6.then_some(true),
             hosts: entries,
         }),
-        queue_policy: (!simple_scheduler).then(|| policy.unwrap_or_else(|| "fcfs".to_owned())),
-        alternative_scheduler: simple_scheduler.then(|| "sched-simple".to_owned()),
+        fluxion_queue_policy: (!simple_scheduler).then(|| policy.unwrap_or(QueuePolicy::Fcfs)),
+        modules: Modules { scheduler: simple_scheduler.then(|| "sched-simple".to_owned()) },
         ..BrokerConfig::default()
     }
 }

@@ -5,7 +5,7 @@ use super::written::{number, text};
 use super::{origin_note, Size};
 use crate::diag::{Diagnostic, Diagnostics, Span, codes::model as codes};
 use crate::model::settings::{Cpus, Settings};
-use crate::object::quantity::Amount;
+use crate::object::quantity::Quantity;
 use crate::spec::minicluster::{Container, MiniClusterSpec};
 use crate::spec::{IntOrString, Map, Spanned};
 
@@ -82,7 +82,7 @@ fn note(diagnostics: &mut Diagnostics, span: Option<Span>, cores: u32, from: &st
 
 fn cpu(list: Option<&Spanned<Map<IntOrString>>>) -> Option<(u32, Span)> {
     let written = list?.value.get("cpu")?;
-    let cores = written.value.to_string().parse::<Amount>().ok()?.ceil();
+    let cores = written.value.to_string().parse::<Quantity>().ok()?.ceil();
     Some((u32::try_from(cores).ok()?.max(1), written.span))
 }
 
@@ -90,7 +90,7 @@ fn cpu(list: Option<&Spanned<Map<IntOrString>>>) -> Option<(u32, Span)> {
 fn gpus(container: &Container) -> u32 {
     let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref());
     let amounts = limits.iter().flat_map(|l| l.value.iter()).filter(|e| is_gpu(&e.key)).filter_map(|e| {
-        let amount = e.value.value.to_string().parse::<Amount>().ok()?.ceil();
+        let amount = e.value.value.to_string().parse::<Quantity>().ok()?.ceil();
         u32::try_from(amount).ok()
     });
     amounts.sum()

@@ -52,7 +52,7 @@ pub(super) fn pod(value: Option<&Spanned<written::PodSecurityContext>>) -> Optio
 pub(super) fn tolerations(
     value: Option<&Spanned<written::List<written::Toleration>>>,
 ) -> Option<Vec<core::Toleration>> {
-    let tolerations = value?.value.iter().map(|t| core::Toleration {
+    let tolerations = value?.value.iter().map(|t| &t.value).map(|t| core::Toleration {
         effect: owned(&t.effect),
         key: owned(&t.key),
         operator: owned(&t.operator),
