@@ -1,1 +1,3 @@
 //! bundle
+
+pub mod yaml;
