@@ -14,6 +14,12 @@ use serde_saphyr::{DoubleQuoted, SerializerOptions};
 #[error("the object cannot be written as YAML: {0}")]
 pub struct YamlError(String);
 
+impl YamlError {
+    pub(super) fn new(cause: &impl std::fmt::Display) -> Self {
+        Self(cause.to_string())
+    }
+}
+
 /// The options of the one spelling.
 fn options() -> SerializerOptions {
     serde_saphyr::ser_options! {
@@ -32,7 +38,7 @@ fn options() -> SerializerOptions {
 /// # Errors
 /// When the value cannot be expressed in JSON or YAML (a mapping key that is not a scalar).
 pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, YamlError> {
-    let value = serde_json::to_value(value).map_err(|e| YamlError(e.to_string()))?;
+    let value = serde_json::to_value(value).map_err(|e| YamlError::new(&e))?;
     value_to_yaml(&value)
 }
 
@@ -42,11 +48,45 @@ pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, YamlError> {
 /// When the serialiser refuses the value; no JSON value is known that it refuses.
 pub fn value_to_yaml(value: &Value) -> Result<String, YamlError> {
     let mut text =
-        serde_saphyr::to_string_with_options(&Canonical(value), options()).map_err(|e| YamlError(e.to_string()))?;
+        serde_saphyr::to_string_with_options(&Canonical(value), options()).map_err(|e| YamlError::new(&e))?;
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    Ok(text)
+    Ok(without_blank_indents(&text))
+}
+
+/// Takes the indentation off the empty lines of literal blocks, which mean the same without it. Editors and commit hooks
+/// do so too, and a file that they changed would count as edited by hand.
+fn without_blank_indents(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut block: Option<usize> = None;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_end_matches('\n');
+        let indent = content.len() - content.trim_start_matches(' ').len();
+        match block {
+            Some(of_block) if content.len() == of_block && indent == of_block => {
+                out.push('\n');
+                continue;
+            }
+            Some(of_block) if content.is_empty() || indent >= of_block => {}
+            _ => block = block_indent(content),
+        }
+        out.push_str(line);
+    }
+    out
+}
+
+/// The indentation of the literal block that a line opens, if it opens one.
+fn block_indent(line: &str) -> Option<usize> {
+    let head = line.trim_end_matches(|c: char| c == '-' || c == '+' || c.is_ascii_digit()).strip_suffix('|')?;
+    let node = head.trim_start_matches(' ');
+    let mut column = head.len() - node.len();
+    let mut node = node;
+    while let Some(inner) = node.strip_prefix("- ") {
+        column += 2;
+        node = inner;
+    }
+    if node.is_empty() { Some(column) } else { node.ends_with(": ").then_some(column + 2) }
 }
 
 /// The line that stands above every generated YAML file.
@@ -101,24 +141,203 @@ fn needs_quotes(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// Strings that one reader or another takes for something else, or that a block cannot hold.
+    const ODD: &[&str] = &[
+        "",
+        " ",
+        "   ",
+        "\n",
+        "\n\n\n",
+        "a\n",
+        "a\n\n",
+        " a\nb\n",
+        "\n a\n b",
+        "\n\n  a",
+        "  \n",
+        "a\n \n",
+        "a \n b\t\n",
+        "\ta\nb",
+        "\n\ta\n",
+        " \ta\n",
+        "  \n\ta\n",
+        "\n  \n a\n",
+        "a\n\t\n",
+        "\t",
+        "\t\n",
+        "a\tb",
+        "a\r\nb\r\n",
+        "a\rb\n",
+        "x\u{85}y\n",
+        "a\n\u{2028}b",
+        "\u{2029}",
+        "\u{feff}a",
+        "a\u{7f}\n",
+        "\0",
+        "a\u{1b}[0m\nb",
+        "\u{fffe}",
+        "yes",
+        "no",
+        "on",
+        "Off",
+        "y",
+        "N",
+        "true",
+        "NULL",
+        "~",
+        "null\n",
+        "0x1",
+        "0o17",
+        "017",
+        "0b1",
+        "1_0",
+        "1__0",
+        "1:20",
+        "1e3",
+        "12e03",
+        ".5",
+        "1.",
+        "+1",
+        "-0",
+        ".inf",
+        ".NaN",
+        "2001-01-01",
+        "2001-01-01t01:02:03z",
+        "<<",
+        "=",
+        "- a",
+        "-",
+        "?",
+        "? a",
+        ":",
+        "::",
+        ":a",
+        "a:",
+        "a: b",
+        "#x",
+        "a #b",
+        "a\n#b\n",
+        "---\na",
+        "a\n---\nb\n...\n",
+        "...",
+        "%a\nb",
+        "{a}",
+        "[a",
+        "]",
+        "}",
+        ",",
+        "*a",
+        "&a",
+        "!a",
+        "|",
+        "|\na",
+        ">\na",
+        "@a",
+        "`a",
+        "'",
+        "\"",
+        "a\\b",
+        "'\n\"\\",
+        "é\nü",
+        "😀",
+        "- \na",
+        "a,b",
+        "0.1.2",
+        "1.2.3.4",
+        "08",
+        "0777",
+        "1,000",
+        "0x",
+        "_1",
+        "1_",
+        "0.",
+        "!!int 3",
+        "&x *x",
+        "<<: *a",
+    ];
+
+    fn reads_back(value: &Value) {
+        let text = value_to_yaml(value).unwrap();
+        let back: Value = serde_norway::from_str(&text).unwrap_or_else(|e| panic!("{e} in {value}:\n{text}"));
+        assert_eq!(&back, value, "{text}");
+        assert!(text.ends_with('\n') && !text.contains(['\r', '\u{85}', '\u{2028}', '\u{feff}', '\0']), "{text:?}");
+        assert_eq!(value_to_yaml(&back).unwrap(), text, "stable");
+    }
+
     #[test]
-    fn spike() {
-        let mut n = 0;
-        let mut all = serde_json::Map::new();
-        for s in ["yes","a\n","a","a\n\n","\n","\n\n\n"," a\nb\n","\ta\nb","a \n b\t\n","a\r\nb\r\n","x\u{85}y\n","on","0x1","1_0","1:20","~","null","- a","a: b","#x","a #b","=","<<","", "é\nü", &"x y ".repeat(60), &format!("{}\nq", "long ".repeat(50)), "\n a\n b", "\n\n  a", "a\n#b\n","---\na","a\n---\nb\n...\n","%a\nb","a\n \n","a\n\t\n","  \n","0o17","017","1e3",".5","1.","2001-01-01","\u{feff}a","'","\"","a\\b","y","n","Off","a\u{7f}\n","{a}","[a","*a","&a","!a","|","|\na",">\na","@a","`a","- \na","? a", ":a", "a:", "1__0", "+1","12e03","0b1","0.1.2", "null\n", "::", "a\n\u{2028}b", "\n\ta\n", " \ta\n", "  \n\ta\n", "\n  \n a\n", "   ", " \n", "\t", "a\tb", "\t\n"] {
-            n += 1;
-            all.insert(format!("k{n}"), s.into());
-            let v = serde_json::json!({"k": s, "l":[s, {"m": s, s: 1}], s: 2});
-            let text = to_yaml(&v).unwrap();
-            for (what, back) in [("norway", serde_norway::from_str::<serde_json::Value>(&text).map_err(|e| e.to_string()))] {
-              if back.as_ref().ok() != Some(&v) { println!("{what} BAD {s:?} {back:?}\n{text}"); }
-            }
-            if s.len() < 20 || s.contains("long") { println!("{text}=="); }
+    fn odd_strings_in_every_position() {
+        for odd in ODD {
+            reads_back(
+                &json!({ "k": odd, "l": [odd, { "m": odd, (*odd).to_owned(): 1 }, [odd, [odd]]], "z": { (*odd).to_owned(): odd } }),
+            );
         }
-        let v = serde_json::json!({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":all});
-        std::fs::create_dir_all("/tmp/ky").unwrap();
-        std::fs::write("/tmp/ky/cm.yaml", to_yaml(&v).unwrap()).unwrap();
-        std::fs::write("/tmp/ky/cm.json", serde_json::to_string(&v).unwrap()).unwrap();
-        std::fs::write("/tmp/ky/kustomization.yaml", "resources:\n- cm.yaml\n").unwrap();
+        let all: serde_json::Map<String, Value> =
+            ODD.iter().enumerate().map(|(i, odd)| (format!("k{i}"), json!(odd))).collect();
+        reads_back(
+            &json!({ "data": all, "empty": {}, "none": [], "null": null, "numbers": [0, -1, 1.5, u64::MAX, true] }),
+        );
+    }
+
+    #[test]
+    fn long_lines_are_neither_folded_nor_cut() {
+        let line = "word ".repeat(30_000);
+        let value = json!({ "one": line.trim_end(), "two": format!("{line}x\nend\n"), "three": "x".repeat(300_000) });
+        reads_back(&value);
+        assert_eq!(value_to_yaml(&value).unwrap().lines().count(), 5);
+    }
+
+    #[test]
+    fn scripts_are_readable_blocks() {
+        let script = "#!/bin/bash\nset -e\n\nif true; then\n\techo \"a: b\"  \nfi\n";
+        let text = value_to_yaml(&json!({ "data": { "run.sh": script } })).unwrap();
+        assert_eq!(
+            text,
+            "data:\n  run.sh: |\n    #!/bin/bash\n    set -e\n\n    if true; then\n    \techo \"a: b\"  \n    fi\n"
+        );
+    }
+
+    #[test]
+    fn the_header_is_one_comment() {
+        for odd in ODD {
+            let text = header(odd);
+            assert_eq!(text.lines().count(), 1);
+            assert!(text.ends_with("; do not edit.\n") && text.starts_with("# Generated by flux-gen from "));
+            assert!(serde_norway::from_str::<Value>(&text).unwrap().is_null(), "{text:?}");
+        }
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => proptest::sample::select(vec![" ", "  ", "\n", "\n\n", "\t", "\r\n", "\u{85}", "a", "# ", ": ", "- ", "'", "\"", "\\", "é", "%", "0", ":"]).prop_map(str::to_owned),
+            1 => any::<char>().prop_map(String::from),
+            1 => "[a-z0-9 ]{0,90}",
+        ];
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            6 => any_text().prop_map(Value::from),
+            1 => any::<i64>().prop_map(Value::from),
+            1 => any::<bool>().prop_map(Value::from),
+            1 => Just(Value::Null),
+        ];
+        leaf.prop_recursive(4, 24, 5, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                proptest::collection::vec((any_text(), inner), 0..5)
+                    .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+        #[test]
+        fn any_document_reads_back(value in any_value()) {
+            reads_back(&json!({ "value": value }));
+        }
     }
 }

@@ -143,10 +143,7 @@ mod tests {
             ("empty", vec![("a", vec![])], Some("ddd6gb82mt"), "m64m72k7hb"),
             (
                 "two",
-                vec![
-                    ("b.sh", b"#!/bin/sh\necho \"$HOME\" <>&'\n".to_vec()),
-                    ("a.txt", b"tab\there\r\nlast".to_vec()),
-                ],
+                vec![("b.sh", b"#!/bin/sh\necho \"$HOME\" <>&'\n".to_vec()), ("a.txt", b"tab\there\r\nlast".to_vec())],
                 Some("f2d22mk66t"),
                 "tc77g5m74h",
             ),
@@ -160,12 +157,7 @@ mod tests {
                 Some("ctftt47c5k"),
                 "5fdg7c5cdb",
             ),
-            (
-                "binary",
-                vec![("bin", (0..=255).collect()), ("t", b"text\n".to_vec())],
-                Some("gfbh75m4b4"),
-                "6t5bgchdgh",
-            ),
+            ("binary", vec![("bin", (0..=255).collect()), ("t", b"text\n".to_vec())], Some("gfbh75m4b4"), "6t5bgchdgh"),
             ("shortbin", vec![("bin", vec![0xff, 0xfe])], Some("2k5k4c2bm6"), "5gft4bb54g"),
             ("long", vec![("k", long)], Some("m6d7g8ff54"), "6k42f4kmtf"),
             ("nodata", vec![], Some("6ct58987ht"), "46f8b28mk5"),
@@ -200,12 +192,8 @@ mod tests {
             if let Some(want) = config_map {
                 assert_eq!(config_map_hash(&object), want, "config map {name}");
             }
-            let object = Secret {
-                metadata,
-                data: Some(secret_data),
-                type_: Some("Opaque".to_owned()),
-                ..Secret::default()
-            };
+            let object =
+                Secret { metadata, data: Some(secret_data), type_: Some("Opaque".to_owned()), ..Secret::default() };
             assert_eq!(secret_hash(&object), secret, "secret {name}");
         }
     }

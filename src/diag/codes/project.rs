@@ -1,4 +1,3 @@
 //! `FG4xx`.
 
-super::codes! {
-}
+super::codes! {}
