@@ -1,0 +1,107 @@
+//! Reading every case of the conformance corpus, when it is there: `FLUX_GEN_CONFORMANCE` or `../shared/conformance`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use flux_gen::diag::{Diagnostic, Severity, SourceMap};
+use flux_gen::spec::{self, Documents, ReadOptions};
+
+/// The folder with the operator's cases; says so and returns `None` when it is not there.
+#[allow(clippy::disallowed_methods)]
+fn corpus() -> Option<PathBuf> {
+    let folder = match std::env::var_os("FLUX_GEN_CONFORMANCE") {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let beside = ["../shared/conformance/operator", "../../shared/conformance/operator"];
+            match beside.iter().map(|path| manifest.join(path)).find(|path| path.is_dir()) {
+                Some(folder) => folder,
+                None => {
+                    println!("skipped: no ../shared");
+                    return None;
+                }
+            }
+        }
+    };
+    assert!(folder.is_dir(), "{} is no folder", folder.display());
+    Some(folder)
+}
+
+struct Case {
+    name: String,
+    input: Vec<u8>,
+    expected: serde_json::Value,
+}
+
+fn cases(corpus: &Path) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(input) = std::fs::read(folder.join("input.yaml")) else {
+            continue;
+        };
+        let expected = std::fs::read(folder.join("expected.json")).unwrap();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        cases.push(Case { name, input, expected: serde_json::from_slice(&expected).unwrap() });
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(cases.len() > 50, "only {} cases", cases.len());
+    cases
+}
+
+fn read(case: &Case) -> (Documents, Vec<Diagnostic>, SourceMap) {
+    let mut sources = SourceMap::new();
+    let inputs = vec![("input.yaml".to_owned(), case.input.clone())];
+    let (documents, diagnostics) = spec::read(&mut sources, inputs, &ReadOptions::default());
+    (documents, diagnostics.sorted(), sources)
+}
+
+fn shown(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
+    let mut text = String::new();
+    for d in diagnostics {
+        let place = d.span.map(|span| {
+            let file = sources.get(span.file).unwrap();
+            (file.line_column(span.start), &file.text[span.start..span.end])
+        });
+        text += &format!("  {} {} {place:?} {} ({:?})\n", d.severity.as_str(), d.code.id, d.message, d.help);
+    }
+    text
+}
+
+fn is_empty(value: &serde_json::Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Words that kubectl reads as booleans are refused on purpose, as are duplicate keys and pruned fields.
+fn refused_on_purpose(case: &Case, diagnostics: &[Diagnostic]) -> bool {
+    let codes: BTreeSet<&str> = diagnostics.iter().map(|d| d.code.id).collect();
+    let pruned = !is_empty(&case.expected["pruned"]);
+    let duplicates = !is_empty(&case.expected["duplicateKeys"]);
+    codes.iter().all(|code| match *code {
+        "FG102" | "FG106" | "FG109" => pruned,
+        "FG116" => duplicates,
+        "FG105" => true,
+        _ => false,
+    })
+}
+
+#[test]
+fn verdicts_of_reading_are_those_of_schema_and_decoding() {
+    let Some(corpus) = corpus() else { return };
+    let mut wrong = String::new();
+    for case in cases(&corpus) {
+        let (documents, diagnostics, sources) = read(&case);
+        let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
+        let stage = case.expected["stage"].as_str().unwrap();
+        let refused = matches!(stage, "schema" | "decode");
+        let right = if refused {
+            !errors.is_empty() && errors.iter().all(|d| d.span.is_some_and(|span| span.end > 0))
+        } else {
+            documents.miniclusters.len() == 1 && refused_on_purpose(&case, &errors)
+        };
+        if !right {
+            wrong += &format!("{} ({stage}):\n{}", case.name, shown(&errors, &sources));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
