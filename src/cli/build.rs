@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::bundles::{self, Rendered, Use, file_error};
+use super::bundles::{self, EXPLAIN, Rendered, Use, file_error};
 use super::error::CommandError;
 use super::exit::Exit;
 use super::jobs;
@@ -26,13 +26,13 @@ pub(crate) struct BuildArgs {
     #[command(flatten)]
     output: OutputArgs,
     /// Print the objects as YAML instead of writing files.
-    #[arg(long, conflicts_with_all = ["output", "force", "no_sync"])]
+    #[arg(long, help_heading = "Output options", conflicts_with_all = ["output", "force", "no_sync"])]
     stdout: bool,
     /// Do not wait for the disk; a power failure may then lose files.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output options")]
     no_sync: bool,
     /// Overwrite generated files that were edited by hand, and take the place of others.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output options")]
     force: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut inputs = rendered;
     let tally = inputs.inputs.report(ui, report.conflicts.clone());
     if tally.errors > 0 {
-        ui.failure(&format!("{}; nothing was written", tally.words()));
+        ui.failure(&format!("found {}; nothing was written", tally.words()), Some(EXPLAIN));
         return Ok(Exit::Failed);
     }
     ui.status(&summary(&inputs, &report));
@@ -69,5 +69,9 @@ fn summary(rendered: &Rendered, report: &Report) -> String {
     if report.changes.is_empty() {
         return format!("{output}: {clusters}, up to date ({})", plural(report.unchanged, "file"));
     }
-    format!("{output}: {clusters}; {} written, {removed} removed, {} unchanged", plural(written, "file"), report.unchanged)
+    format!(
+        "{output}: {clusters}; {} written, {removed} removed, {} unchanged",
+        plural(written, "file"),
+        report.unchanged
+    )
 }

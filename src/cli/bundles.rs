@@ -41,6 +41,9 @@ pub(crate) enum Use {
     Alone,
 }
 
+/// Where to learn more about diagnostics.
+pub(crate) const EXPLAIN: &str = "`flux-gen explain CODE` tells more about a message";
+
 /// Reads, compiles and lays out, and prints every problem.
 ///
 /// # Errors
@@ -52,7 +55,7 @@ pub(crate) fn render(args: &InputArgs, output: Option<&Path>, what: Use, ui: &Ui
     let tally = inputs.report(ui, found);
     if tally.errors > 0 {
         let consequence = if what == Use::Write { "; nothing was written" } else { "" };
-        ui.failure(&format!("{}{consequence}", tally.words()));
+        ui.failure(&format!("found {}{consequence}", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
     let (tree, kept, clusters) = rendered?;
@@ -72,9 +75,7 @@ fn render_inputs(
     found.extend(compiled.diagnostics);
     let kept = match what {
         Use::Alone => Kept::default(),
-        Use::Write | Use::Compare => {
-            survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?
-        }
+        Use::Write | Use::Compare => survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?,
     };
     let count = compiled.clusters.len();
     let bundles: Vec<Bundle> =
@@ -139,7 +140,7 @@ pub(crate) fn count_changes(report: &Report) -> String {
 pub(crate) fn drift(rendered: &Rendered, report: &Report, ui: &Ui) -> Exit {
     let output = super::sources::shown(&rendered.inputs.output);
     if report.interrupted {
-        ui.failure(&format!("an earlier `flux-gen build` into {output} was stopped in the middle; run it again"));
+        ui.failure(&format!("an earlier `flux-gen build` into {output} was stopped in the middle; run it again"), None);
     }
     if report.changes.is_empty() {
         if !report.interrupted {
@@ -148,7 +149,10 @@ pub(crate) fn drift(rendered: &Rendered, report: &Report, ui: &Ui) -> Exit {
         }
     } else {
         let count = count_changes(report);
-        ui.failure(&format!("{output} is not what the specs give: {count}; `flux-gen build` brings it up to date"));
+        ui.failure(
+            &format!("{output} is not what the specs give: {count}; `flux-gen build` brings it up to date"),
+            None,
+        );
     }
     if report.has_drift() { Exit::Drift } else { Exit::Ok }
 }

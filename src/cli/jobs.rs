@@ -12,6 +12,9 @@ use crate::bundle::report::FileError;
 const MUTABLE: [&str; 6] =
     ["activeDeadlineSeconds", "backoffLimit", "completions", "parallelism", "suspend", "ttlSecondsAfterFinished"];
 
+/// In how many lines from the top `kind` stands: after our comment and `apiVersion`.
+const HEAD: usize = 4;
+
 /// Folders (`namespace/name`) whose Job exists in the output and would have to be another one.
 ///
 /// # Errors
@@ -49,7 +52,7 @@ pub(crate) fn sentence(folders: &[String]) -> Option<String> {
 /// Our YAML is canonical (two blanks per level, sorted the same way each time), so equal text is an equal Job.
 fn immutable_part(file: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(file).ok()?;
-    if !text.lines().any(|line| line == "kind: Job") {
+    if !text.lines().take(HEAD).any(|line| line == "kind: Job") {
         return None;
     }
     let mut part = String::new();
@@ -76,7 +79,9 @@ mod tests {
     #[test]
     fn only_immutable_fields_count() {
         let job = |completions: u8, image: &str| {
-            format!("kind: Job\nmetadata:\n  name: a\nspec:\n  completions: {completions}\n  template:\n    x: {image}\n")
+            format!(
+                "kind: Job\nmetadata:\n  name: a\nspec:\n  completions: {completions}\n  template:\n    x: {image}\n"
+            )
         };
         let part = |text: String| immutable_part(text.as_bytes()).unwrap();
         assert_eq!(part(job(1, "a")), part(job(2, "a")));

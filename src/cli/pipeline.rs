@@ -15,7 +15,7 @@ use super::ui::Ui;
 use crate::bundle::survey::Scope;
 use crate::bundle::{SourceRef, sha256_hex};
 use crate::compile::Input;
-use crate::diag::{Diagnostics, FileId, SourceMap};
+use crate::diag::{Diagnostics, FileId, SourceFile, SourceMap};
 use crate::model::CertificateNeed;
 use crate::model::settings::{Layers, Origin, Settings};
 use crate::spec::{Documents, ReadOptions, read};
@@ -45,7 +45,7 @@ pub(crate) struct InputArgs {
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Folder for bundles [default: `output` of the project file, else generated].
-    #[arg(short, long, value_name = "DIR", help_heading = "Input options")]
+    #[arg(short, long, value_name = "DIR", help_heading = "Output options")]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -74,14 +74,26 @@ pub(crate) struct Inputs {
     sources: SourceMap,
     /// Names to show, in the order of the sources.
     shown: Vec<String>,
+    /// What generated files say of each source, in the same order.
+    refs: Vec<SourceRef>,
 }
 
 impl Inputs {
-    /// Reads the project file and the specs. Problems in them go to the diagnostics.
+    /// Reads the project file and the specs. Problems in the specs go to the diagnostics.
     ///
     /// # Errors
-    /// When it is not even known what to read, or the project file itself is wrong.
+    /// When it is not known what to read, or the project file itself is wrong.
     pub(crate) fn read(args: &InputArgs, output: Option<&Path>, ui: &Ui) -> Result<Self, CommandError> {
+        let mut inputs = Self::open(args, output, ui)?;
+        inputs.read_specs(args, ui)?;
+        Ok(inputs)
+    }
+
+    /// Reads the project file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or something in it is wrong, which has been printed then.
+    pub(crate) fn open(args: &InputArgs, output: Option<&Path>, ui: &Ui) -> Result<Self, CommandError> {
         set_threads(args.threads)?;
         let mut sources = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
@@ -95,23 +107,24 @@ impl Inputs {
             project,
             diagnostics,
             sources,
+            refs: Vec::new(),
         };
         if inputs.diagnostics.has_errors() {
             // What to read is not known, and the version may be the wrong one.
             inputs.report(ui, Diagnostics::new());
             return Err(CommandError::reported());
         }
-        inputs.read_specs(args, ui)?;
         Ok(inputs)
     }
 
-    fn read_specs(&mut self, args: &InputArgs, ui: &Ui) -> Result<(), CommandError> {
+    /// Reads the specs. Problems in them go to the diagnostics.
+    ///
+    /// # Errors
+    /// When it is not known what to read.
+    pub(crate) fn read_specs(&mut self, args: &InputArgs, ui: &Ui) -> Result<(), CommandError> {
         let wanted = self.project.wanted(&args.paths)?;
-        let around = Surroundings {
-            root: &self.project.root,
-            output: &self.output,
-            project_file: self.project.file.as_deref(),
-        };
+        let around =
+            Surroundings { root: &self.project.root, output: &self.output, project_file: self.project.file.as_deref() };
         let mut stdin = std::io::stdin();
         if stdin.is_terminal() && args.paths.iter().any(|p| p.as_os_str() == "-") {
             ui.status("reading a spec from the terminal; end it with Ctrl-D");
@@ -128,6 +141,9 @@ impl Inputs {
         let options = ReadOptions { allow_unknown: args.allow_unknown };
         let (documents, problems) = read(&mut self.sources, inputs, &options);
         self.documents = documents;
+        let source_ref =
+            |(_, f): (FileId, &SourceFile)| SourceRef { path: f.name.clone(), sha256: sha256_hex(f.text.as_bytes()) };
+        self.refs = self.sources.iter().map(source_ref).collect();
         self.diagnostics.extend(problems);
         Ok(())
     }
@@ -137,12 +153,7 @@ impl Inputs {
         &'a self,
         public_keys: &'a std::collections::BTreeMap<CertificateNeed, String>,
     ) -> Input<'a> {
-        Input {
-            documents: &self.documents,
-            project: self.project.written.as_ref(),
-            set: &self.set,
-            public_keys,
-        }
+        Input { documents: &self.documents, project: self.project.written.as_ref(), set: &self.set, public_keys }
     }
 
     /// The settings that hold for the whole project. Problems in them are found again for each cluster.
@@ -161,13 +172,8 @@ impl Inputs {
 
     /// The file a document came from, as generated files name it.
     pub(crate) fn source_ref(&self, file: FileId) -> SourceRef {
-        let (path, text) = self.sources.get(file).map_or(("", ""), |f| (f.name.as_str(), f.text.as_str()));
-        SourceRef { path: path.to_owned(), sha256: sha256_hex(text.as_bytes()) }
-    }
-
-    /// The name of a file, as messages show it.
-    pub(crate) fn shown(&self, file: FileId) -> &str {
-        self.shown.get(file.0 as usize).map_or("", String::as_str)
+        let none = || SourceRef { path: String::new(), sha256: sha256_hex(b"") };
+        self.refs.get(file.0 as usize).cloned().unwrap_or_else(none)
     }
 
     /// Prints what was found so far and `more`.
