@@ -135,7 +135,9 @@ impl Certificate {
     #[must_use]
     pub fn to_file_text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::with_capacity(512));
-        text.push_str("# CURVE certificate of a Flux instance. Secret: whoever reads this controls the instance.\n\nmetadata\n");
+        text.push_str(
+            "# CURVE certificate of a Flux instance. Secret: whoever reads this controls the instance.\n\nmetadata\n",
+        );
         let first = self.metadata.get_key_value("name");
         for (key, value) in first.into_iter().chain(self.metadata.iter().filter(|(key, _)| *key != "name")) {
             text.push_str(&format!("    {key} = \"{value}\"\n"));
@@ -260,7 +262,10 @@ impl Reader {
 
 /// Lines as C's `fgets` with a buffer of 256 bytes gives them, with line numbers of the file.
 fn c_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    bytes.split_inclusive(|&b| b == b'\n').zip(1..).flat_map(|(line, number)| line.chunks(MAX_LINE).map(move |chunk| (number, chunk)))
+    bytes
+        .split_inclusive(|&b| b == b'\n')
+        .zip(1..)
+        .flat_map(|(line, number)| line.chunks(MAX_LINE).map(move |chunk| (number, chunk)))
 }
 
 fn trim_c(mut text: &[u8]) -> &[u8] {
@@ -285,7 +290,8 @@ fn key_value(text: &[u8], line: usize) -> Result<(&str, &str), CertificateError>
         return Err(bad);
     }
     let value = trim_c(&text[equals + 1..]).strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).ok_or(bad)?;
-    let good = |&b: &u8| b.is_ascii_alphanumeric() || b == b' ' || b == b'\t' || Z85_PUNCTUATION.as_bytes().contains(&b);
+    let good =
+        |&b: &u8| b.is_ascii_alphanumeric() || b == b' ' || b == b'\t' || Z85_PUNCTUATION.as_bytes().contains(&b);
     if !value.iter().all(good) {
         return Err(CertificateError::BadValue { line });
     }

@@ -223,7 +223,8 @@ impl ResourceSet {
 
     /// Adds resources to a rank, which may exist. Ids that the rank has already are an error.
     fn add(&mut self, rank: u32, host: Option<&str>, children: &BTreeMap<String, IdSet>) -> Result<(), ResourceError> {
-        let node = self.nodes.entry(rank).or_insert_with(|| Node { host: host.map(str::to_owned), children: BTreeMap::new() });
+        let node =
+            self.nodes.entry(rank).or_insert_with(|| Node { host: host.map(str::to_owned), children: BTreeMap::new() });
         for (kind, ids) in children.iter().filter(|(_, ids)| !ids.is_empty()) {
             let have = node.children.entry(kind.clone()).or_default();
             let twice = have.intersection(ids);

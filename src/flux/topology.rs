@@ -143,7 +143,8 @@ pub fn custom_parents(given: &[Option<u32>]) -> Result<Vec<Option<u32>>, CustomT
     if given.first().copied().flatten().is_some() {
         return Err(CustomTreeError::RootHasParent);
     }
-    let parents: Vec<Option<u32>> = (0..given.len()).map(|rank| if rank == 0 { None } else { given[rank].or(Some(0)) }).collect();
+    let parents: Vec<Option<u32>> =
+        (0..given.len()).map(|rank| if rank == 0 { None } else { given[rank].or(Some(0)) }).collect();
     // 0 = not looked at, n+1 = seen on the walk that began at rank n.
     let mut seen = vec![0usize; parents.len()];
     for start in 1..parents.len() {
@@ -264,7 +265,21 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Topology>().unwrap().to_string(), canonical);
         }
-        for text in ["", "kary", "kary:", "kary:x", "kary:2.5", "kary:2 ", "KARY:2", "kary:0x2", "mincrit:x", "custom:x", "binomial:2", "foo", "kary:99999999999999999999"] {
+        for text in [
+            "",
+            "kary",
+            "kary:",
+            "kary:x",
+            "kary:2.5",
+            "kary:2 ",
+            "KARY:2",
+            "kary:0x2",
+            "mincrit:x",
+            "custom:x",
+            "binomial:2",
+            "foo",
+            "kary:99999999999999999999",
+        ] {
             assert!(text.parse::<Topology>().is_err(), "{text}");
         }
     }

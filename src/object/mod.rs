@@ -1,5 +1,6 @@
 //! Kubernetes objects of a bundle, typed. Pure data: made by `render`, checked by `rules`, written by `bundle`.
 
+pub mod hash;
 pub mod quantity;
 
 use k8s_openapi::api::batch::v1::Job;

@@ -95,7 +95,8 @@ fn strict_bracketed(list: &mut Hostlist, token: &str, open: usize, offset: usize
     let Some(length) = token[inner_at..].find(']') else {
         return Err(error(offset + open, HostlistErrorKind::UnbalancedBracket));
     };
-    let (prefix, inner, suffix) = (&token[..open], &token[inner_at..inner_at + length], &token[inner_at + length + 1..]);
+    let (prefix, inner, suffix) =
+        (&token[..open], &token[inner_at..inner_at + length], &token[inner_at + length + 1..]);
     if let Some(at) = suffix.find(['[', ']']) {
         let kind = if suffix[at..].starts_with('[') {
             HostlistErrorKind::SecondBracket

@@ -217,8 +217,11 @@ fn interleave_repeated(ranges: &mut Vec<HostRange>) {
 /// The numbers that two sorted neighbours share, if the left one reaches past the start of the right one.
 fn common_part(left: &HostRange, right: &HostRange) -> Option<HostRange> {
     let overlap = !left.single && left.same_prefix(right) && left.hi > right.lo;
-    (overlap && left.clone().unify_width(&mut right.clone()))
-        .then(|| HostRange { lo: right.lo, hi: right.hi.min(left.hi), ..left.clone() })
+    (overlap && left.clone().unify_width(&mut right.clone())).then(|| HostRange {
+        lo: right.lo,
+        hi: right.hi.min(left.hi),
+        ..left.clone()
+    })
 }
 
 /// Sorts and merges runs that touch or overlap.

@@ -55,7 +55,10 @@ fn strict_refuses_with_the_place_what_flux_reads_oddly() {
 #[test]
 fn finds_and_deletes() {
     let mut list = Hostlist::parse("a[08-11],b,a[0-3]").unwrap();
-    assert_eq!((list.find("a10"), list.find("a2"), list.find("a02"), list.find("b")), (Some(2), Some(7), None, Some(4)));
+    assert_eq!(
+        (list.find("a10"), list.find("a2"), list.find("a02"), list.find("b")),
+        (Some(2), Some(7), None, Some(4))
+    );
     assert_eq!((list.nth(4), list.nth(8), list.nth(9)), (Some("b".into()), Some("a3".into()), None));
     assert_eq!(list.delete(&Hostlist::parse("a09,b,zz").unwrap()), 2);
     assert_eq!(list.to_string(), "a[08,10-11,0-3]");

@@ -169,7 +169,8 @@ impl ResourceSet {
             for host in hosts.iter() {
                 let rank = rank_of(&mut known, &host)?;
                 set.add(rank, Some(&host), &children)?;
-                let rank = IdSet::from_ids([rank]).map_err(|error| ResourceError::IdSet { key: host.clone(), error })?;
+                let rank =
+                    IdSet::from_ids([rank]).map_err(|error| ResourceError::IdSet { key: host.clone(), error })?;
                 for property in &entry.properties {
                     set.set_property(property, &rank)?;
                 }

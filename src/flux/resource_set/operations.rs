@@ -150,8 +150,11 @@ impl ResourceSet {
         for (ranks, children) in self.folded().into_iter().filter(|(_, children)| !children.is_empty()) {
             let core = children.get_key_value("core");
             let others = children.iter().filter(|(kind, _)| *kind != "core");
-            let ids: Vec<String> =
-                core.into_iter().chain(others).map(|(kind, ids)| format!("{kind}{}", ids.to_bracketed_string())).collect();
+            let ids: Vec<String> = core
+                .into_iter()
+                .chain(others)
+                .map(|(kind, ids)| format!("{kind}{}", ids.to_bracketed_string()))
+                .collect();
             parts.push(format!("rank{}/{}", ranks.to_bracketed_string(), ids.join(",")));
         }
         parts.join(" ")

@@ -46,9 +46,15 @@ fn wrong_files_are_refused() {
         (r#""R_lite": [{"rank": 0, "children": {}}]"#, "R_lite[0].rank: expected an idset string, found an integer"),
         (r#""R_lite": [{"rank": "0"}]"#, "children"),
         (r#""R_lite": [{"rank": "1,0", "children": {}}]"#, "not larger"),
-        (r#""R_lite": [{"rank": "0", "children": {"core": "0"}}, {"rank": "0", "children": {"core": "0"}}]"#, "more than once"),
+        (
+            r#""R_lite": [{"rank": "0", "children": {"core": "0"}}, {"rank": "0", "children": {"core": "0"}}]"#,
+            "more than once",
+        ),
         (r#""R_lite": [{"rank": "0-1", "children": {"core": "0"}}], "nodelist": ["a"]"#, "1 hosts for 2 ranks"),
-        (r#""R_lite": [{"rank": "0", "children": {"core": "0"}}], "properties": {"p": "1"}"#, "rank 1 is not in the set"),
+        (
+            r#""R_lite": [{"rank": "0", "children": {"core": "0"}}], "properties": {"p": "1"}"#,
+            "rank 1 is not in the set",
+        ),
         (r#""R_lite": [{"rank": "0", "children": {"core": "0"}}], "properties": {"p^": "0"}"#, "invalid character '^'"),
         (r#""R_lite": [], "starttime": "0""#, "expected a number"),
     ] {
