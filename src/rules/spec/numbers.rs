@@ -93,7 +93,8 @@ fn backoff_limit(check: &mut Check<'_>) {
     range(check, "backoffLimit", i64::from(limit.value), limit.span, 0, i64::from(i32::MAX), help);
     let minor = check.context.kubernetes_minor;
     if limit.value > 0 && minor < 31 && check.max_size() > 1 {
-        let message = format!("backoffLimit {} cannot work on Kubernetes 1.{minor} with more than one pod", limit.value);
+        let message =
+            format!("backoffLimit {} cannot work on Kubernetes 1.{minor} with more than one pod", limit.value);
         let help = "leave backoffLimit out, or set the target to Kubernetes 1.31 or newer";
         check.error(codes::BACKOFF_LIMIT, limit.span, message, help);
     }
