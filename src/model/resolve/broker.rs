@@ -2,7 +2,7 @@
 
 use super::cores::cores;
 use super::written::{flag, number, owned, text, texts};
-use super::{Size, BROKER_PORT};
+use super::{BROKER_PORT, Size};
 use crate::diag::Diagnostics;
 use crate::flux::config::{Bootstrap, BrokerConfig, HostEntry, Modules, QueuePolicy, Resource};
 use crate::flux::hostlist::Hostlist;
@@ -42,8 +42,7 @@ pub(super) fn broker(spec: &MiniClusterSpec, parts: &Parts<'_>, diagnostics: &mu
     let leader = leader(spec);
     let topology = flux.and_then(|f| text(&f.topology)).and_then(|t| t.parse().ok()).unwrap_or(Topology::Custom);
     let resources = cores.cores.and_then(|n| ResourceSet::uniform(&hosts, n, cores.gpus).ok()).map(|r| r.to_json());
-    let simple_scheduler =
-        flux.and_then(|f| f.scheduler.as_ref()).is_some_and(|s| flag(&s.simple));
+    let simple_scheduler = flux.and_then(|f| f.scheduler.as_ref()).is_some_and(|s| flag(&s.simple));
     let config = match flux.and_then(|f| owned(&f.broker_config)) {
         Some(text) => BrokerToml::Written(text),
         None => BrokerToml::Generated(Box::new(config(spec, parts, &hosts, resources.is_some(), simple_scheduler))),
@@ -77,7 +76,8 @@ fn leader(spec: &MiniClusterSpec) -> Leader {
 fn hosts(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Hostlist {
     let none = Bursting::default();
     let bursting = spec.flux.as_ref().and_then(|f| f.bursting.as_ref()).map_or(&none, |b| &b.value);
-    if let Some(hosts) = text(&bursting.hostlist).and_then(|list| Hostlist::parse(list).ok()) {
+    let older = lead_broker(spec).and_then(|lead| text(&lead.hostlist));
+    if let Some(hosts) = text(&bursting.hostlist).or(older).and_then(|list| Hostlist::parse(list).ok()) {
         return hosts;
     }
     let own = Hostlist::indexed(parts.name, parts.size.max);
@@ -119,7 +119,12 @@ fn config(
         });
     }
     entries.push(HostEntry::new(hosts.to_string()));
-    let policy = spec.flux.as_ref().and_then(|f| f.scheduler.as_ref()).and_then(|s| text(&s.queue_policy)).and_then(|p| p.parse().ok());
+    let policy = spec
+        .flux
+        .as_ref()
+        .and_then(|f| f.scheduler.as_ref())
+        .and_then(|s| text(&s.queue_policy))
+        .and_then(|p| p.parse().ok());
     BrokerConfig {
         resource: Resource {
             path: has_resources.then(|| format!("{root}/etc/flux/system/R")),

@@ -40,8 +40,12 @@ pub(super) fn runner(
     if let Some(span) = written.command.as_ref().map(|c| c.span) {
         if let Some(CommandText::OpenQuote(_)) = text(&written.command).map(words::classify) {
             diagnostics.push(
-                Diagnostic::warning(codes::OPEN_QUOTE, span, "the command has an open quote, so its quotes are taken as letters")
-                    .help("write \"it's\" with double quotes around, or close the quote"),
+                Diagnostic::warning(
+                    codes::OPEN_QUOTE,
+                    span,
+                    "the command has an open quote, so its quotes are taken as letters",
+                )
+                .help("write \"it's\" with double quotes around, or close the quote"),
             );
         }
     }
@@ -278,11 +282,8 @@ pub(super) fn resources(written: Option<&Spanned<Resources>>) -> Option<core::Re
 
 /// Quantities by resource name; `None` when there is none.
 pub(super) fn quantities(written: Option<&Spanned<Map<IntOrString>>>) -> Option<ResourceList> {
-    let list: ResourceList = written?
-        .value
-        .iter()
-        .map(|e| (e.key.value.clone(), Quantity(e.value.value.to_string())))
-        .collect();
+    let list: ResourceList =
+        written?.value.iter().map(|e| (e.key.value.clone(), Quantity(e.value.value.to_string()))).collect();
     (!list.is_empty()).then_some(list)
 }
 

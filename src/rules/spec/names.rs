@@ -13,7 +13,6 @@ const LONGEST_LABEL: usize = 63;
 
 pub(super) fn check(check: &mut Check<'_>) {
     cluster_name(check);
-    check.optional_form(codes::NAMESPACE_NAME, "namespace", &check.cluster.metadata.namespace, syntax::dns1123_label);
     if let Some(network) = &check.spec.network {
         check.optional_form(codes::SERVICE_NAME, "headless name", &network.value.headless_name, syntax::dns1035_label);
     }
@@ -27,11 +26,9 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 fn cluster_name(check: &mut Check<'_>) {
-    let Some(name) = text(&check.cluster.metadata.name) else {
-        let span = check.cluster.metadata.name.as_ref().map_or(check.cluster.span, |name| name.span);
-        check.error(codes::MISSING_NAME, span, "the MiniCluster has no name", "add `name` under `metadata`");
-        return;
-    };
+    // Reading has reported a name that is missing or no DNS subdomain.
+    let name = text(&check.cluster.metadata.name).filter(|name| syntax::dns1123_subdomain(&name.value).is_ok());
+    let Some(name) = name else { return };
     // The length has a rule of its own below.
     check.form(codes::CLUSTER_NAME, "cluster name", name, syntax::dns1035_characters);
     let last_index = check.max_size().max(1) - 1;
@@ -62,7 +59,8 @@ fn view_name(check: &mut Check<'_>) {
         return;
     }
     if name.value == check.name() {
-        let message = format!("the view is named `{}`, like the cluster and so like the container that runs Flux", name.value);
+        let message =
+            format!("the view is named `{}`, like the cluster and so like the container that runs Flux", name.value);
         check.error(codes::DUPLICATE_NAME, name.span, message, "give the view another name");
     }
     if name.value != super::reserved::DEFAULT_VIEW_NAME && RESERVED_VOLUMES.contains(&name.value.as_str()) {
@@ -96,9 +94,13 @@ fn duplicates_in_the_cluster(check: &mut Check<'_>) {
         let label = "the container that runs Flux has the cluster's name".to_owned();
         seen.insert(&name.value, (name.span, label));
     }
-    if !check.name().is_empty() && check.name() == check.view_name() && check.view().is_none_or(|v| text(&v.name).is_none()) {
+    if !check.name().is_empty()
+        && check.name() == check.view_name()
+        && check.view().is_none_or(|v| text(&v.name).is_none())
+    {
         if let Some(name) = &check.cluster.metadata.name {
-            let message = format!("the cluster is named `{}`, like the init container that brings the view", name.value);
+            let message =
+                format!("the cluster is named `{}`, like the init container that brings the view", name.value);
             check.error(codes::DUPLICATE_NAME, name.span, message, "rename the cluster, or set `flux.container.name`");
         }
     }
@@ -137,7 +139,10 @@ fn service_names(check: &mut Check<'_>) {
         let has_ports = place.container.ports.as_ref().is_some_and(|ports| !ports.value.is_empty());
         if let (Role::Sidecar, true, Some(name)) = (place.role, has_ports, place.name()) {
             if name.value == headless.value {
-                let message = format!("sidecar `{}` has ports, so its Service would have the name of the headless one", name.value);
+                let message = format!(
+                    "sidecar `{}` has ports, so its Service would have the name of the headless one",
+                    name.value
+                );
                 let diagnostic = Diagnostic::error(codes::DUPLICATE_NAME, name.span, message);
                 let diagnostic = diagnostic.help("rename the sidecar, or change `network.headlessName`");
                 check.push(diagnostic.related(headless.span, "the headless Service is named here"));

@@ -1,16 +1,8 @@
 //! Names and paths that bundles use themselves.
 
 /// Names of flux-gen's own volumes. The view's volume has the name of the view's container, by default the first of these.
-pub const RESERVED_VOLUMES: &[&str] = &[
-    "flux-view",
-    "flux-scripts",
-    "flux-config",
-    "flux-curve",
-    "flux-run",
-    "flux-size",
-    "flux-home",
-    "spack-software",
-];
+pub const RESERVED_VOLUMES: &[&str] =
+    &["flux-view", "flux-scripts", "flux-config", "flux-curve", "flux-run", "flux-size", "flux-home", "spack-software"];
 
 /// Where every container of a cluster and of its services has flux-gen's scripts.
 pub const SCRIPTS_PATH: &str = "/flux_operator";

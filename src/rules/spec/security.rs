@@ -58,19 +58,18 @@ fn sysctls(check: &mut Check<'_>, context: &PodSecurityContext) {
     let shares_ipc = check.spec.pod.as_ref().is_some_and(|pod| is_true(&pod.value.host_ipc));
     let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     for sysctl in context.sysctls.iter().flat_map(|list| &list.value) {
-        let Some(name) = text(&sysctl.value.name) else {
-            check.error(codes::SYSCTL, sysctl.span, "a sysctl has no name", "add `name`, such as net.core.somaxconn");
-            continue;
-        };
-        if sysctl.value.value.is_none() {
-            let message = format!("sysctl `{}` has no value", shown(&name.value));
-            check.error(codes::SYSCTL, name.span, message, "add `value`, a string");
-        }
+        // Reading has reported a name or value that is missing.
+        let Some(name) = &sysctl.value.name else { continue };
         if !check.form(codes::SYSCTL, "sysctl", name, syntax::sysctl) {
             continue;
         }
         let dotted = name.value.replace('/', ".");
-        if shares_ipc && (dotted.starts_with("kernel.shm") || dotted.starts_with("kernel.msg") || dotted == "kernel.sem" || dotted.starts_with("fs.mqueue.")) {
+        if shares_ipc
+            && (dotted.starts_with("kernel.shm")
+                || dotted.starts_with("kernel.msg")
+                || dotted == "kernel.sem"
+                || dotted.starts_with("fs.mqueue."))
+        {
             let message = format!("sysctl `{dotted}` cannot be set with hostIPC");
             check.error(codes::SYSCTL, name.span, message, "remove one of the two");
         }
@@ -112,7 +111,8 @@ fn capabilities(check: &mut Check<'_>, context: &SecurityContext) {
     let admin = admin.map(|name| ("capability SYS_ADMIN", name.span));
     for (what, span) in privileged.into_iter().chain(admin) {
         let message = format!("allowPrivilegeEscalation false contradicts {what}");
-        let diagnostic = Diagnostic::error(codes::SECURITY_CONFLICT, refused.span, message).help("remove one of the two");
+        let diagnostic =
+            Diagnostic::error(codes::SECURITY_CONFLICT, refused.span, message).help("remove one of the two");
         check.push(diagnostic.related(span, what));
     }
 }
@@ -123,9 +123,10 @@ fn runs_as_root(check: &mut Check<'_>, pod: Option<&PodSecurityContext>, own: Op
     let user = own.and_then(|c| c.run_as_user.as_ref()).or(pod.and_then(|c| c.run_as_user.as_ref()));
     if let (Some(non_root), Some(user)) = (non_root, user) {
         if non_root.value && user.value == 0 {
-            let diagnostic = Diagnostic::error(codes::SECURITY_CONFLICT, user.span, "runAsUser 0 contradicts runAsNonRoot")
-                .help("use another user, or `runAsNonRoot: false`")
-                .related(non_root.span, "runAsNonRoot");
+            let diagnostic =
+                Diagnostic::error(codes::SECURITY_CONFLICT, user.span, "runAsUser 0 contradicts runAsNonRoot")
+                    .help("use another user, or `runAsNonRoot: false`")
+                    .related(non_root.span, "runAsNonRoot");
             // The same two lines may hold for several containers.
             if !check.found.iter().any(|found| *found == diagnostic) {
                 check.push(diagnostic);
@@ -138,10 +139,17 @@ fn seccomp(check: &mut Check<'_>, profile: &Option<Spanned<SeccompProfile>>) {
     const TYPES: &[&str] = &["RuntimeDefault", "Unconfined", "Localhost"];
     let Some(written) = profile else { return };
     let profile = &written.value;
-    let Some(kind) = text(&profile.type_) else {
-        check.error(codes::SECCOMP, written.span, "the seccomp profile has no type", "add `type: RuntimeDefault`");
+    // Reading has reported a type that is not written at all.
+    let Some(kind) = &profile.type_ else { return };
+    if kind.value.is_empty() {
+        check.error(
+            codes::SECCOMP,
+            written.span,
+            "the seccomp profile has an empty type",
+            "write `type: RuntimeDefault`",
+        );
         return;
-    };
+    }
     if !check.one_of(codes::SECCOMP, "seccomp type", &profile.type_, TYPES) {
         return;
     }

@@ -149,7 +149,8 @@ fn items(check: &mut Check<'_>, volume: &Volume) {
         }
         if let Some(first) = files.insert(syntax::clean_path(&entry.value.value), entry.value.span) {
             let message = format!("file `{}` is written by two keys", shown(&entry.value.value));
-            let diagnostic = Diagnostic::error(codes::VOLUME_ITEMS, entry.value.span, message).help("name the files differently");
+            let diagnostic =
+                Diagnostic::error(codes::VOLUME_ITEMS, entry.value.span, message).help("name the files differently");
             check.push(diagnostic.related(first, "first used here"));
         }
     }
@@ -183,7 +184,12 @@ fn mount(check: &mut Check<'_>, mounts: &mut BTreeMap<String, (Option<Span>, Str
         None if sources(volume).is_empty() => return,
         None => {
             let message = format!("volume `{}` has no path", shown(&name.value));
-            check.error(codes::VOLUME_WITHOUT_PATH, name.span, message, "add `path`: where to mount it in the container");
+            check.error(
+                codes::VOLUME_WITHOUT_PATH,
+                name.span,
+                message,
+                "add `path`: where to mount it in the container",
+            );
             return;
         }
     };
@@ -222,7 +228,8 @@ struct Source<'a> {
 }
 
 fn source(volume: &Volume) -> Source<'_> {
-    let named = [&volume.host_path, &volume.claim_name, &volume.secret_name, &volume.config_map_name, &volume.csi_driver];
+    let named =
+        [&volume.host_path, &volume.claim_name, &volume.secret_name, &volume.config_map_name, &volume.csi_driver];
     Source {
         named: named.map(|name| text(name).map(|name| name.value.as_str())),
         empty_dir: is_true(&volume.empty_dir),
@@ -240,11 +247,7 @@ fn sorted(map: &Option<Spanned<crate::spec::Map<String>>>) -> Vec<(&str, &str)> 
     pairs
 }
 
-fn same_source<'a>(
-    check: &mut Check<'_>,
-    seen: &mut BTreeMap<&'a str, (Span, &'a Volume)>,
-    entry: &'a Entry<Volume>,
-) {
+fn same_source<'a>(check: &mut Check<'_>, seen: &mut BTreeMap<&'a str, (Span, &'a Volume)>, entry: &'a Entry<Volume>) {
     let (name, volume) = (&entry.key, &entry.value.value);
     let Some((first, other)) = seen.get(name.value.as_str()) else {
         seen.insert(&name.value, (name.span, volume));
