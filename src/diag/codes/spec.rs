@@ -1,10 +1,9 @@
 //! `FG2xx`: rules on what was written.
 
 super::codes! {
-    MISSING_NAME = "FG200", "name missing", "Something that Kubernetes objects are named after has no name. A MiniCluster needs `metadata.name`; every container but the one that runs Flux needs `name`, because the pod refuses containers without one.";
+    MISSING_NAME = "FG200", "name missing", "Every container but the one that runs Flux needs a `name`: a pod refuses containers without one. The one that runs Flux is named after the cluster.";
     CLUSTER_NAME = "FG201", "bad cluster name", "The cluster's name becomes the name of its Job, of its headless Service and of the container that runs Flux, and the host names of its pods. All of these together allow a DNS label of RFC 1035: lower-case letters, digits and `-`, a letter first, a letter or digit last, at most 63 characters.";
     NAME_TOO_LONG = "FG202", "name too long", "Pod host names are made of the cluster's name and an index that runs to `maxSize` - 1, and a host name has at most 63 characters. The API server refuses an Indexed Job whose last pod would have a longer one. The Pod of `services` is named `<name>-services` and has the same limit.";
-    NAMESPACE_NAME = "FG203", "bad namespace name", "A namespace is named by a DNS label of RFC 1123: lower-case letters, digits and `-`, a letter or digit at both ends, at most 63 characters.";
     SERVICE_NAME = "FG204", "bad Service name", "A Service is named by a DNS label of RFC 1035: lower-case letters, digits and `-`, a letter first, a letter or digit last, at most 63 characters. The headless Service is named by `network.headlessName` (default: the cluster's name), the Service of a sidecar with ports by the sidecar's name.";
     CONTAINER_NAME = "FG205", "bad container name", "A container is named by a DNS label of RFC 1123: lower-case letters, digits and `-`, a letter or digit at both ends, at most 63 characters.";
     DUPLICATE_NAME = "FG206", "name used twice", "Two containers of one pod, two bursted clusters or two Services of one namespace cannot share a name. Remember the names that flux-gen gives: the container that runs Flux has the cluster's name, the init container that brings the view has `flux.container.name` (default `flux-view`).";

@@ -20,6 +20,12 @@ pub(super) fn check(check: &mut Check<'_>) {
         if let (Some(old), Some(new)) = (&flux.lead_broker, new) {
             both(check, "flux.leadBroker", old.span, "flux.bursting.leadBroker", new.span);
         }
+        let list = flux.bursting.as_ref().and_then(|bursting| text(&bursting.value.hostlist));
+        for lead in flux.lead_broker.iter().chain(new) {
+            if let (Some(old), Some(list)) = (text(&lead.value.hostlist), list) {
+                both(check, "leadBroker.hostlist", old.span, "bursting.hostlist", list.span);
+            }
+        }
     }
 }
 

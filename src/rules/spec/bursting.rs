@@ -44,35 +44,29 @@ fn size(check: &mut Check<'_>, what: &str, written: &Option<Spanned<i32>>) {
 
 fn lead_broker(check: &mut Check<'_>, written: &Spanned<LeadBroker>) {
     let lead = &written.value;
-    match text(&lead.address) {
-        None => {
-            let message = "the lead broker has no address";
-            check.error(codes::LEAD_BROKER, written.span, message, "add `address`: IP or host name of the main cluster's leader");
-        }
-        Some(address) => {
-            check.form(codes::LEAD_BROKER, "address", address, |text| {
-                match text.chars().find(|c| !(c.is_ascii_alphanumeric() || ".-:[]".contains(*c))) {
-                    Some(c) => Err(format!("`{}` cannot be in an IP or host name", c.escape_default())),
-                    None => Ok(()),
-                }
-            });
+    // Reading has reported an address or name that is not written at all.
+    if let Some(address) = &lead.address {
+        check.form(codes::LEAD_BROKER, "address", address, |text| {
+            if text.is_empty() {
+                return Err("it must be the IP or host name of the main cluster's leader".to_owned());
+            }
+            match text.chars().find(|c| !(c.is_ascii_alphanumeric() || ".-:[]".contains(*c))) {
+                Some(c) => Err(format!("`{}` cannot be in an IP or host name", c.escape_default())),
+                None => Ok(()),
+            }
+        });
+    }
+    let lead_size = lead.size.as_ref().map_or_else(|| check.size(), |size| size.value);
+    if let Some(name) = &lead.name {
+        check.form(codes::LEAD_BROKER, "name of the lead broker", name, |text| hosts_fit(text, lead_size));
+        if name.value == check.name() {
+            let message = format!("the lead broker's cluster `{}` is this cluster itself", name.value);
+            let help = "name the main cluster; clusters that share hosts need different names";
+            check.error(codes::LEAD_BROKER, name.span, message, help);
         }
     }
-    let own_list = check.flux().and_then(|flux| flux.bursting.as_ref()).and_then(|b| text(&b.value.hostlist)).is_some();
-    let lead_size = lead.size.as_ref().map_or_else(|| check.size(), |size| size.value);
-    match text(&lead.name) {
-        Some(name) => {
-            check.form(codes::LEAD_BROKER, "name of the lead broker", name, |text| hosts_fit(text, lead_size));
-            if name.value == check.name() {
-                let message = format!("the lead broker's cluster `{}` is this cluster itself", name.value);
-                check.error(codes::LEAD_BROKER, name.span, message, "name the main cluster; clusters that share hosts need different names");
-            }
-        }
-        None if !own_list => {
-            let message = "the lead broker has no name, so the main cluster's hosts are unknown";
-            check.error(codes::LEAD_BROKER, written.span, message, "add `name`: the main MiniCluster; or `bursting.hostlist`");
-        }
-        None => {}
+    if let Some(hosts) = text(&lead.hostlist) {
+        hostlist(check, hosts);
     }
     if let Some(port) = lead.port.as_ref().filter(|port| !(0..=65535).contains(&port.value)) {
         let message = format!("port {} of the lead broker is not between 1 and 65535", port.value);

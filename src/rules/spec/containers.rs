@@ -27,8 +27,9 @@ fn exactly_one_runner(check: &mut Check<'_>) {
     match (check.containers.len(), runners.as_slice()) {
         (_, [_]) => {}
         (0, _) => {
-            let span = check.spec.containers.as_ref().map_or(check.cluster.spec.span, |list| list.span);
-            check.error(codes::RUN_FLUX, span, "the cluster has no containers", "add one container under `containers`");
+            // Reading has reported a list that is not written at all.
+            let Some(list) = &check.spec.containers else { return };
+            check.error(codes::RUN_FLUX, list.span, "the cluster has no containers", "add one container under `containers`");
         }
         (count, []) => {
             let span = check.spec.containers.as_ref().map_or(check.cluster.spec.span, |list| list.span);

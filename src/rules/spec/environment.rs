@@ -46,8 +46,9 @@ fn secrets(check: &mut Check<'_>, place: Place<'_>) {
         let variable = shown(&entry.key.value);
         let secret = &entry.value.value;
         for (field, written) in [("name", &secret.name), ("key", &secret.key)] {
-            if text(written).is_none() {
-                let message = format!("variable `{variable}` from a Secret has no `{field}`");
+            // Reading has reported one that is not written at all.
+            if written.is_some() && text(written).is_none() {
+                let message = format!("variable `{variable}` from a Secret has an empty `{field}`");
                 check.error(codes::SECRET_KEY, entry.value.span, message, "write `name`: the Secret, and `key`: the key in it");
             }
         }

@@ -20,9 +20,6 @@ mod security;
 mod text;
 mod volumes;
 
-#[cfg(test)]
-mod tests;
-
 pub use reserved::*;
 
 use crate::diag::Diagnostics;

@@ -13,7 +13,6 @@ const LONGEST_LABEL: usize = 63;
 
 pub(super) fn check(check: &mut Check<'_>) {
     cluster_name(check);
-    check.optional_form(codes::NAMESPACE_NAME, "namespace", &check.cluster.metadata.namespace, syntax::dns1123_label);
     if let Some(network) = &check.spec.network {
         check.optional_form(codes::SERVICE_NAME, "headless name", &network.value.headless_name, syntax::dns1035_label);
     }
@@ -27,11 +26,9 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 fn cluster_name(check: &mut Check<'_>) {
-    let Some(name) = text(&check.cluster.metadata.name) else {
-        let span = check.cluster.metadata.name.as_ref().map_or(check.cluster.span, |name| name.span);
-        check.error(codes::MISSING_NAME, span, "the MiniCluster has no name", "add `name` under `metadata`");
-        return;
-    };
+    // Reading has reported a name that is missing or no DNS subdomain.
+    let name = text(&check.cluster.metadata.name).filter(|name| syntax::dns1123_subdomain(&name.value).is_ok());
+    let Some(name) = name else { return };
     // The length has a rule of its own below.
     check.form(codes::CLUSTER_NAME, "cluster name", name, syntax::dns1035_characters);
     let last_index = check.max_size().max(1) - 1;

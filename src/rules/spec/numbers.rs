@@ -1,6 +1,6 @@
 //! Sizes, counts and limits.
 
-use super::check::{Check, Role};
+use super::check::Check;
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
 
@@ -23,6 +23,7 @@ pub(super) fn check(check: &mut Check<'_>) {
         }
     }
     backoff_limit(check);
+    restart_policy(check);
     if let Some(level) = check.flux().and_then(|flux| flux.log_level.as_ref()) {
         let help = "syslog levels run from 0 (emergencies) to 7 (debugging); the default is 6";
         range(check, "logLevel", i64::from(level.value), level.span, 0, 7, help);
@@ -96,9 +97,11 @@ fn backoff_limit(check: &mut Check<'_>) {
         let help = "leave backoffLimit out, or set the target to Kubernetes 1.31 or newer";
         check.error(codes::BACKOFF_LIMIT, limit.span, message, help);
     }
-    let on_failure = check.spec.pod.as_ref().and_then(|pod| pod.value.restart_policy.as_ref());
-    let runs = check.containers.iter().any(|place| place.role == Role::Runner);
-    if let Some(policy) = on_failure.filter(|policy| policy.value == "OnFailure" && runs) {
+}
+
+fn restart_policy(check: &mut Check<'_>) {
+    let policy = check.spec.pod.as_ref().and_then(|pod| pod.value.restart_policy.as_ref());
+    if let Some(policy) = policy.filter(|policy| policy.value == "OnFailure") {
         let message = "restartPolicy OnFailure restarts containers in place and leaves out the pod failure policy";
         check.push(Diagnostic::note(codes::RESTART_ON_FAILURE, policy.span, message));
     }

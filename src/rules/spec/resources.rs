@@ -38,10 +38,12 @@ fn amounts<'a>(check: &mut Check<'_>, map: &'a Map<IntOrString>) -> Amounts<'a> 
             IntOrString::String(text) => text.parse::<Quantity>(),
         };
         match amount {
-            Err(wrong) => {
+            // Reading has reported whatever else is no quantity; it lets fractions through that the API server's parser refuses.
+            Err(wrong) if written.value.to_string().contains(['e', 'E']) => {
                 let message = format!("{} `{}` is no quantity: {wrong}", shown(name), shown(&written.value.to_string()));
                 check.error(codes::QUANTITY, written.span, message, "write a number and a unit, such as `500m`, `4`, `8Gi`");
             }
+            Err(_) => {}
             Ok(amount) if amount.is_negative() => {
                 let message = format!("{} `{}` is negative", shown(name), written.value);
                 check.error(codes::QUANTITY, written.span, message, "write 0 or more");

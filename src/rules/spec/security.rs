@@ -58,14 +58,8 @@ fn sysctls(check: &mut Check<'_>, context: &PodSecurityContext) {
     let shares_ipc = check.spec.pod.as_ref().is_some_and(|pod| is_true(&pod.value.host_ipc));
     let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     for sysctl in context.sysctls.iter().flat_map(|list| &list.value) {
-        let Some(name) = text(&sysctl.value.name) else {
-            check.error(codes::SYSCTL, sysctl.span, "a sysctl has no name", "add `name`, such as net.core.somaxconn");
-            continue;
-        };
-        if sysctl.value.value.is_none() {
-            let message = format!("sysctl `{}` has no value", shown(&name.value));
-            check.error(codes::SYSCTL, name.span, message, "add `value`, a string");
-        }
+        // Reading has reported a name or value that is missing.
+        let Some(name) = &sysctl.value.name else { continue };
         if !check.form(codes::SYSCTL, "sysctl", name, syntax::sysctl) {
             continue;
         }
@@ -138,10 +132,12 @@ fn seccomp(check: &mut Check<'_>, profile: &Option<Spanned<SeccompProfile>>) {
     const TYPES: &[&str] = &["RuntimeDefault", "Unconfined", "Localhost"];
     let Some(written) = profile else { return };
     let profile = &written.value;
-    let Some(kind) = text(&profile.type_) else {
-        check.error(codes::SECCOMP, written.span, "the seccomp profile has no type", "add `type: RuntimeDefault`");
+    // Reading has reported a type that is not written at all.
+    let Some(kind) = &profile.type_ else { return };
+    if kind.value.is_empty() {
+        check.error(codes::SECCOMP, written.span, "the seccomp profile has an empty type", "write `type: RuntimeDefault`");
         return;
-    };
+    }
     if !check.one_of(codes::SECCOMP, "seccomp type", &profile.type_, TYPES) {
         return;
     }
