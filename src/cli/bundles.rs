@@ -14,6 +14,7 @@ use crate::bundle::report::{ChangeKind, FileError, Report};
 use crate::bundle::{Bundle, Companion, FileTree, survey};
 use crate::compile::{CompiledCluster, compile};
 use crate::diag::Diagnostics;
+use crate::model::project_settings;
 
 /// The files that the specs give.
 #[derive(Debug)]
@@ -85,7 +86,7 @@ fn render_inputs(
         // That nothing is left is no news.
         return Ok((FileTree::default(), kept, count));
     }
-    let settings = inputs.settings(&mut Diagnostics::new());
+    let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
     let (tree, problems) = layout(&bundles, &companions, &kept, layout_settings);
     found.extend(problems);
