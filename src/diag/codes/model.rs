@@ -9,5 +9,6 @@ super::codes! {
     PATCH_FAILED = "FG306", "patch does not fit", "A patch of the project file names a field that the object's kind has not, changes what makes the object what it is (kind, name, namespace), or leaves something that is no such object any more.";
     PATCH_UNUSED = "FG307", "patch without a target", "No rendered object matches the patch's target. Look at cluster, kind and name; names are those before the hash suffix.";
     CERTIFICATE_UNUSED_SECRET_NAME = "FG308", "secret-name without effect", "The setting `secret-name` names a Secret that exists in the cluster, so it goes with `secrets: existing` only.";
+    REFUSED_OBJECT = "FG320", "object that an API server refuses", "flux-gen checks every object it has made, patches included, against the rules by which a Kubernetes API server of the target version accepts objects. The path in the message is the field of the object; the cause is a patch, a setting, or a case that the rules on specs have missed.";
     RENDER_BUG = "FG390", "a script could not be rendered", "A bug in flux-gen: please report it with the spec.";
 }

@@ -3,7 +3,7 @@
 use super::check::{Check, shown, text};
 use crate::diag::codes::spec as codes;
 use crate::diag::Diagnostic;
-use crate::flux::Topology;
+use crate::flux::{FluxDuration, Topology};
 use crate::spec::Spanned;
 use crate::spec::minicluster::Flux;
 
@@ -19,6 +19,7 @@ pub(super) fn check(check: &mut Check<'_>) {
         check.warn(codes::NO_CONTROLLER, cleanup.span, message, help);
     }
     let Some(flux) = check.flux() else { return };
+    timeout(check, flux);
     topology(check, flux);
     submission(check, flux);
     check.one_of(codes::ARCHITECTURE, "architecture", &flux.arch, &["arm", "arm64", "amd64", "x86_64"]);
@@ -29,6 +30,14 @@ pub(super) fn check(check: &mut Check<'_>) {
     if let Some(secret) = text(&flux.munge_secret) {
         let message = "mungeSecret has no effect, in the Flux Operator neither";
         check.warn(codes::NO_CONTROLLER, secret.span, message, "remove it; brokers are authenticated by the CURVE certificate");
+    }
+}
+
+fn timeout(check: &mut Check<'_>, flux: &Flux) {
+    let Some(written) = text(&flux.connect_timeout) else { return };
+    if written.value.parse::<FluxDuration>().is_err() {
+        let message = format!("connectTimeout `{}` is no duration", shown(&written.value));
+        check.error(codes::DURATION, written.span, message, "write a number and ms, s, m, h or d, such as 5s");
     }
 }
 
