@@ -47,11 +47,11 @@ fn sources(volume: &Volume) -> Vec<(&'static str, Span)> {
 
 fn volume(check: &mut Check<'_>, role: Role, entry: &Entry<Volume>) {
     let (name, volume) = (&entry.key, &entry.value.value);
-    if check.form(codes::VOLUME_NAME, "volume name", name, syntax::dns1123_label) {
-        if is_reserved(check, role, &name.value) {
-            let message = format!("volume name `{}` is one of flux-gen's own", name.value);
-            check.error(codes::RESERVED_NAME, name.span, message, "rename the volume");
-        }
+    if check.form(codes::VOLUME_NAME, "volume name", name, syntax::dns1123_label)
+        && is_reserved(check, role, &name.value)
+    {
+        let message = format!("volume name `{}` is one of flux-gen's own", name.value);
+        check.error(codes::RESERVED_NAME, name.span, message, "rename the volume");
     }
     let found = sources(volume);
     match found.as_slice() {
@@ -157,7 +157,8 @@ fn items(check: &mut Check<'_>, volume: &Volume) {
         }
         if let Some(first) = files.insert(syntax::clean_path(&entry.value.value), entry.value.span) {
             let message = format!("file `{}` is written by two keys", shown(&entry.value.value));
-            let diagnostic = Diagnostic::error(codes::VOLUME_ITEMS, entry.value.span, message).help("name the files differently");
+            let diagnostic =
+                Diagnostic::error(codes::VOLUME_ITEMS, entry.value.span, message).help("name the files differently");
             check.push(diagnostic.related(first, "first used here"));
         }
     }
@@ -192,7 +193,12 @@ fn mount(check: &mut Check<'_>, mounts: &mut BTreeMap<String, (Option<Span>, Str
         None if sources(volume).is_empty() => return,
         None => {
             let message = format!("volume `{}` has no path", shown(&name.value));
-            check.error(codes::VOLUME_WITHOUT_PATH, name.span, message, "add `path`: where to mount it in the container");
+            check.error(
+                codes::VOLUME_WITHOUT_PATH,
+                name.span,
+                message,
+                "add `path`: where to mount it in the container",
+            );
             return;
         }
     };
@@ -231,7 +237,8 @@ struct Source<'a> {
 }
 
 fn source(volume: &Volume) -> Source<'_> {
-    let named = [&volume.host_path, &volume.claim_name, &volume.secret_name, &volume.config_map_name, &volume.csi_driver];
+    let named =
+        [&volume.host_path, &volume.claim_name, &volume.secret_name, &volume.config_map_name, &volume.csi_driver];
     Source {
         named: named.map(|name| text(name).map(|name| name.value.as_str())),
         empty_dir: is_true(&volume.empty_dir),
@@ -249,11 +256,7 @@ fn sorted(map: &Option<Spanned<crate::spec::Map<String>>>) -> Vec<(&str, &str)> 
     pairs
 }
 
-fn same_source<'a>(
-    check: &mut Check<'_>,
-    seen: &mut BTreeMap<&'a str, (Span, &'a Volume)>,
-    entry: &'a Entry<Volume>,
-) {
+fn same_source<'a>(check: &mut Check<'_>, seen: &mut BTreeMap<&'a str, (Span, &'a Volume)>, entry: &'a Entry<Volume>) {
     let (name, volume) = (&entry.key, &entry.value.value);
     let Some((first, other)) = seen.get(name.value.as_str()) else {
         seen.insert(&name.value, (name.span, volume));
