@@ -1,6 +1,6 @@
 //! The tree of brokers: topology, and the connections between a broker, its parent and its children.
 //!
-//! Lines over TCP. Up: `hello RANK HOST KEY`, `online RANK`, `offline RANK`, `bye`. Down: `welcome`,
+//! Lines over TCP. Up: `hello RANK HOST KEY`, `online RANK`, `offline RANK`, `drain RANK`, `bye`. Down: `welcome`,
 //! `reject TEXT`, `run`, `shutdown`. A child with another key gets no answer at all, as with CURVE.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +73,8 @@ fn custom(hosts: &[Host]) -> Result<Vec<u32>, String> {
 pub struct Tree {
     /// Ranks of this broker's subtree that have joined (with itself, once it is ready).
     pub online: BTreeSet<u32>,
+    /// Ranks that took themselves out of service.
+    pub drained: BTreeSet<u32>,
     /// Children by rank, to write to.
     children: BTreeMap<u32, TcpStream>,
     /// Whether children may join: rank 0 has loaded its resources, a router has joined itself.
@@ -218,12 +220,22 @@ impl Overlay {
         match line.split_once(' ') {
             Some(("online", rank)) => self.mark(rank, true),
             Some(("offline", rank)) => self.mark(rank, false),
+            Some(("drain", rank)) => self.drain(rank),
             _ => return line == "bye",
         }
         false
     }
 
-    fn mark(&self, rank: &str, online: bool) {
+    /// Takes a rank out of service, here and above.
+    pub fn drain(&self, rank: &str) {
+        let Ok(number) = rank.parse::<u32>() else { return };
+        let mut tree = self.tree();
+        tree.drained.insert(number);
+        tell(&mut tree.parent, &format!("drain {rank}"));
+    }
+
+    /// Says that a rank of this subtree is there or gone, here and above.
+    pub fn mark(&self, rank: &str, online: bool) {
         let Ok(number) = rank.parse::<u32>() else { return };
         let mut tree = self.tree();
         if online {
