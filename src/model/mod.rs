@@ -16,7 +16,11 @@ use crate::flux::hostlist::Hostlist;
 use crate::flux::topology::Topology;
 use kubernetes::KubernetesVersion;
 
+<<<<<<< HEAD
 pub use resolve::{CertificateNeed, Context, certificate_need, effective_settings, project_settings, resolve};
+=======
+pub use resolve::{CertificateNeed, Context, certificate_need, effective_settings, resolve, secret_name};
+>>>>>>> bundle
 
 /// One MiniCluster, resolved.
 #[derive(Debug, Clone, PartialEq)]
