@@ -38,7 +38,7 @@ fn complete(body: &str) -> String {
 
 fn parse_case(place: String, body: &str) -> Case {
     let text = complete(body);
-    let mut context = RuleContext::default();
+    let mut context = RuleContext { kubernetes: "1.33".parse().unwrap(), name_suffix: 0 };
     let (mut expected, mut near) = (BTreeSet::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
         for marker in line.split(" #").skip(1) {
@@ -52,7 +52,7 @@ fn parse_case(place: String, body: &str) -> Case {
             match words.as_slice() {
                 ["near", codes @ ..] => near.extend(codes.iter().map(|code| (*code).to_owned())),
                 ["kubernetes", version] => {
-                    context.kubernetes_minor = version.trim_start_matches("1.").parse().unwrap();
+                    context.kubernetes = version.parse().unwrap();
                 }
                 ["suffix", length] => context.name_suffix = length.parse().unwrap(),
                 _ => {}
@@ -101,8 +101,11 @@ fn found(case: &Case) -> (BTreeSet<String>, Vec<String>) {
         let line = file.line_column(span.start).line;
         let head = format!("{severity} {} line {line} ", diagnostic.code.id);
         let marked = &file.text[span.start..span.end];
-        let matching = case.expected.iter().find(|e| e.strip_prefix(&head).is_some_and(|start| marked.starts_with(start)));
-        lines.insert(matching.cloned().unwrap_or_else(|| format!("{head}{}", marked.lines().next().unwrap_or_default())));
+        let matching =
+            case.expected.iter().find(|e| e.strip_prefix(&head).is_some_and(|start| marked.starts_with(start)));
+        lines.insert(
+            matching.cloned().unwrap_or_else(|| format!("{head}{}", marked.lines().next().unwrap_or_default())),
+        );
         assert!(!diagnostic.message.ends_with('.'), "{}", diagnostic.message);
         assert!(!diagnostic.message.contains('\n'), "{}", diagnostic.message);
         messages.push(format!("{head}{} ({:?})", diagnostic.message, diagnostic.help));
@@ -120,7 +123,8 @@ fn every_case_finds_what_it_says_and_nothing_else() {
         if found != case.expected {
             let missing: Vec<_> = case.expected.difference(&found).collect();
             let extra: Vec<_> = found.difference(&case.expected).collect();
-            wrong += &format!("{}: missing {missing:?}, not expected {extra:?}\n{}\n{messages:#?}\n", case.place, case.text);
+            wrong +=
+                &format!("{}: missing {missing:?}, not expected {extra:?}\n{}\n{messages:#?}\n", case.place, case.text);
         }
         for code in &case.near {
             assert!(!found.iter().any(|line| line.contains(code.as_str())), "{}: {code} is near and fires", case.place);
@@ -141,6 +145,7 @@ fn every_code_fires_and_has_a_near_miss() {
     }
     // Rules between documents have tests of their own, beside their code and in `rules_documents.rs`.
     let elsewhere = "FG29";
-    let lacking: Vec<_> = fires.iter().filter(|(code, seen)| !code.starts_with(elsewhere) && **seen != (true, true)).collect();
+    let lacking: Vec<_> =
+        fires.iter().filter(|(code, seen)| !code.starts_with(elsewhere) && **seen != (true, true)).collect();
     assert!(lacking.is_empty(), "fired, near: {lacking:?}");
 }

@@ -49,12 +49,13 @@ impl Walk<'_> {
     }
 
     fn entry(&mut self, key: &str, inner: &Value, in_selector: bool) {
-        let names_label = key == JOB_INDEX && inner.is_string()
-            || key == "key" && inner.as_str() == Some(JOB_INDEX);
+        let names_label = key == JOB_INDEX && inner.is_string() || key == "key" && inner.as_str() == Some(JOB_INDEX);
         if in_selector && names_label {
             let message = format!("the selector asks for label `{JOB_INDEX}`, which only the Flux Operator sets");
             let diagnostic = Diagnostic::error(codes::JOB_INDEX, self.place(), message);
-            self.found.push(diagnostic.help(format!("select `{COMPLETION_INDEX}`, which Kubernetes sets to the same number")));
+            self.found.push(
+                diagnostic.help(format!("select `{COMPLETION_INDEX}`, which Kubernetes sets to the same number")),
+            );
         }
         // matchExpressions stands beside matchLabels in a selector, or below a selector field.
         let opens = SELECTORS.contains(&key) || key == "matchExpressions";
@@ -111,7 +112,8 @@ mod tests {
 
     fn companion(value: Value, places: &[(&str, usize)]) -> Companion {
         let span = |start| Span { file: FileId(0), start, end: start + 1 };
-        let places = places.iter().map(|(pointer, start)| ((*pointer).to_owned(), span(*start))).collect::<BTreeMap<_, _>>();
+        let places =
+            places.iter().map(|(pointer, start)| ((*pointer).to_owned(), span(*start))).collect::<BTreeMap<_, _>>();
         Companion { span: span(0), value, places }
     }
 
@@ -158,7 +160,9 @@ mod tests {
     #[test]
     fn points_at_the_key_or_the_nearest_place() {
         let value = serde_json::json!({"spec": {"selector": {"job-index": "0"}}});
-        let place = |places: &[(&str, usize)]| check(&companion(value.clone(), places)).iter().map(|d| d.span.unwrap().start).next();
+        let place = |places: &[(&str, usize)]| {
+            check(&companion(value.clone(), places)).iter().map(|d| d.span.unwrap().start).next()
+        };
         assert_eq!(place(&[("/spec/selector/job-index", 9), ("/spec", 3)]), Some(9));
         assert_eq!(place(&[("/spec", 3)]), Some(3));
         assert_eq!(place(&[]), Some(0));

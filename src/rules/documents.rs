@@ -28,7 +28,8 @@ pub fn check(documents: &Documents, namespace: &str) -> Diagnostics {
         let place = (namespace_of(cluster, namespace), name.value.as_str());
         if let Some(first) = clusters.get(&place) {
             let message = format!("MiniCluster `{}` is defined twice{}", name.value, in_namespace(&place.0));
-            let diagnostic = Diagnostic::error(codes::SAME_CLUSTER, name.span, message).help("rename one, or remove it");
+            let diagnostic =
+                Diagnostic::error(codes::SAME_CLUSTER, name.span, message).help("rename one, or remove it");
             found.push(diagnostic.related(*first, "first defined here"));
             // Its objects would only repeat the message.
             continue;
@@ -36,7 +37,10 @@ pub fn check(documents: &Documents, namespace: &str) -> Diagnostics {
         clusters.insert(place, name.span);
         for (identity, maker) in made_by(cluster, namespace) {
             if let Some(first) = objects.get(&identity) {
-                let message = format!("{} `{}` is {} here and {} of cluster `{}`", identity.0, identity.2, maker.what, first.what, first.cluster);
+                let message = format!(
+                    "{} `{}` is {} here and {} of cluster `{}`",
+                    identity.0, identity.2, maker.what, first.what, first.cluster
+                );
                 let diagnostic = Diagnostic::error(codes::SERVICE_CLAIMED, maker.span, message);
                 let diagnostic = diagnostic.help("rename one of them, or put the clusters into different namespaces");
                 found.push(diagnostic.related(first.span, "the other one"));

@@ -294,7 +294,11 @@ mod tests {
     #[test]
     fn keys_and_values() {
         let long = "a".repeat(64);
-        table(qualified_name, &["a", "A_b.c", "x.y/Z", "nvidia.com/gpu"], &["", "/a", "a/", "a/b/c", "-a", "X.Y/z", "a b", &long]);
+        table(
+            qualified_name,
+            &["a", "A_b.c", "x.y/Z", "nvidia.com/gpu"],
+            &["", "/a", "a/", "a/b/c", "-a", "X.Y/z", "a b", &long],
+        );
         table(label_value, &["", "a", "A.b_c-0"], &["-a", "a-", "a b", "a/b", &long]);
         table(annotation_key, &["A.b/c"], &["a b", "/x"]);
         table(data_key, &["a", "A_B-.c", ".hidden"], &["", ".", "..", "..a", "a/b", "a b"]);

@@ -75,7 +75,12 @@ fn lead_broker(check: &mut Check<'_>, written: &Spanned<LeadBroker>) {
     size(check, "the lead broker's cluster", &lead.size);
 }
 
-fn bursted(check: &mut Check<'_>, seen: &mut BTreeMap<String, Span>, position: usize, cluster: &Spanned<BurstedCluster>) {
+fn bursted(
+    check: &mut Check<'_>,
+    seen: &mut BTreeMap<String, Span>,
+    position: usize,
+    cluster: &Spanned<BurstedCluster>,
+) {
     size(check, "a bursted cluster", &cluster.value.size);
     let hosts = cluster.value.size.as_ref().map(|size| size.value).filter(|size| *size > 0);
     let hosts = hosts.unwrap_or_else(|| check.size());
@@ -137,5 +142,7 @@ fn domain_label(label: &str) -> Result<(), Wrong> {
 
 /// The first of this cluster's hosts that a list lacks.
 pub(super) fn missing_hosts(check: &Check<'_>, hosts: &Hostlist) -> Option<String> {
-    (0..check.size().clamp(0, 100_000)).map(|index| format!("{}-{index}", check.name())).find(|host| hosts.find(host).is_none())
+    (0..check.size().clamp(0, 100_000))
+        .map(|index| format!("{}-{index}", check.name()))
+        .find(|host| hosts.find(host).is_none())
 }

@@ -69,8 +69,7 @@ impl<'a> Check<'a> {
             })
             .collect();
         let services = spec.services.iter().flat_map(|list| &list.value);
-        let services =
-            services.map(|c| Place { role: Role::Service, container: &c.value, span: c.span }).collect();
+        let services = services.map(|c| Place { role: Role::Service, container: &c.value, span: c.span }).collect();
         Self { cluster, spec, context, containers, services, found: Diagnostics::new() }
     }
 
@@ -144,7 +143,11 @@ impl<'a> Check<'a> {
         match form(&written.value) {
             Ok(()) => true,
             Err(wrong) => {
-                self.push(Diagnostic::error(code, written.span, format!("{what} `{}`: {wrong}", shown(&written.value))));
+                self.push(Diagnostic::error(
+                    code,
+                    written.span,
+                    format!("{what} `{}`: {wrong}", shown(&written.value)),
+                ));
                 false
             }
         }
@@ -164,7 +167,13 @@ impl<'a> Check<'a> {
     }
 
     /// Checks that a word is one of those allowed; an empty one counts as left out.
-    pub(super) fn one_of(&mut self, code: Code, what: &str, written: &Option<Spanned<String>>, allowed: &[&str]) -> bool {
+    pub(super) fn one_of(
+        &mut self,
+        code: Code,
+        what: &str,
+        written: &Option<Spanned<String>>,
+        allowed: &[&str],
+    ) -> bool {
         let Some(written) = text(written) else { return true };
         if allowed.contains(&written.value.as_str()) {
             return true;
@@ -175,7 +184,8 @@ impl<'a> Check<'a> {
             allowed.iter().min_by_key(closest).filter(|word| closest(word) <= 2)
         });
         let list = allowed.join(", ");
-        let help = near.map_or(format!("write one of: {list}"), |word| format!("did you mean `{word}`? Allowed: {list}"));
+        let help =
+            near.map_or(format!("write one of: {list}"), |word| format!("did you mean `{word}`? Allowed: {list}"));
         let message = format!("{what} `{}` is not known", shown(&written.value));
         self.error(code, written.span, message, help);
         false
@@ -195,11 +205,15 @@ pub(super) fn is_true(written: &Option<Spanned<bool>>) -> bool {
 /// A text as messages show it: one line, not too long, nothing that moves the cursor.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
-    let mut line: String = text.chars().take(LONGEST).flat_map(|c| {
-        let hidden = c.is_control();
-        let escaped = hidden.then(|| c.escape_default());
-        escaped.into_iter().flatten().chain((!hidden).then_some(c))
-    }).collect();
+    let mut line: String = text
+        .chars()
+        .take(LONGEST)
+        .flat_map(|c| {
+            let hidden = c.is_control();
+            let escaped = hidden.then(|| c.escape_default());
+            escaped.into_iter().flatten().chain((!hidden).then_some(c))
+        })
+        .collect();
     if text.chars().count() > LONGEST {
         line.push('…');
     }

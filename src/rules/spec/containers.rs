@@ -29,7 +29,12 @@ fn exactly_one_runner(check: &mut Check<'_>) {
         (0, _) => {
             // Reading has reported a list that is not written at all.
             let Some(list) = &check.spec.containers else { return };
-            check.error(codes::RUN_FLUX, list.span, "the cluster has no containers", "add one container under `containers`");
+            check.error(
+                codes::RUN_FLUX,
+                list.span,
+                "the cluster has no containers",
+                "add one container under `containers`",
+            );
         }
         (count, []) => {
             let span = check.spec.containers.as_ref().map_or(check.cluster.spec.span, |list| list.span);
@@ -61,12 +66,12 @@ fn script<'a>(place: Place<'a>) -> Option<&'a Spanned<String>> {
 fn modes(check: &mut Check<'_>, place: Place<'_>) {
     let container = place.container;
     let (launcher, batch) = (is_true(&container.launcher), is_true(&container.batch));
-    if let (true, true, Some(flag)) = (launcher, batch, &container.batch) {
-        if place.role != Role::Service {
-            let message = "launcher and batch are both true";
-            let help = "keep `launcher` if the command submits its own jobs, `batch` if each line is a job";
-            check.error(codes::LAUNCHER_AND_BATCH, flag.span, message, help);
-        }
+    if let (true, true, Some(flag)) = (launcher, batch, &container.batch)
+        && place.role != Role::Service
+    {
+        let message = "launcher and batch are both true";
+        let help = "keep `launcher` if the command submits its own jobs, `batch` if each line is a job";
+        check.error(codes::LAUNCHER_AND_BATCH, flag.span, message, help);
     }
     if let (Some(command), Some(script)) = (text(&container.command), script(place)) {
         let message = "both `command` and `commands.script` say what to run";
@@ -86,8 +91,13 @@ fn runner(check: &mut Check<'_>, place: Place<'_>) {
     if let (true, Some(flag)) = (batch, &container.batch) {
         let command = text(&container.command).filter(|command| !command.value.trim().is_empty());
         if command.is_none() {
-            let message = if script(place).is_some() { "batch without a command: the script is no batch" } else { "batch without a command" };
-            let help = "put one job per line into `command`, or a whole script with `batchRaw: true`; or remove `batch`";
+            let message = if script(place).is_some() {
+                "batch without a command: the script is no batch"
+            } else {
+                "batch without a command"
+            };
+            let help =
+                "put one job per line into `command`, or a whole script with `batchRaw: true`; or remove `batch`";
             check.error(codes::BATCH_WITHOUT_COMMAND, flag.span, message, help);
         }
     } else {
@@ -184,7 +194,8 @@ fn sidecars_without_flux(check: &mut Check<'_>) {
     for place in check.containers.clone() {
         if place.role == Role::Sidecar && !is_true(&place.container.no_wrap_entrypoint) {
             let message = format!("the view is disabled, so {} has Flux only if its image has", place.describe());
-            let help = "use an image with Flux if it talks to the broker; `flux.disableSocket: true` says that none does";
+            let help =
+                "use an image with Flux if it talks to the broker; `flux.disableSocket: true` says that none does";
             check.warn(codes::SIDECAR_WITHOUT_FLUX, place.span, message, help);
         }
     }

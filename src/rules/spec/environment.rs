@@ -25,7 +25,8 @@ fn variables(check: &mut Check<'_>, place: Place<'_>) {
         let secret = place.container.secrets.as_ref().and_then(|secrets| secrets.value.get(&entry.key.value));
         if let Some(secret) = secret {
             let message = format!("variable `{}` is also set from a Secret, which wins", shown(&entry.key.value));
-            let diagnostic = Diagnostic::note(codes::ENVIRONMENT_TWICE, entry.key.span, message).help("remove one of them");
+            let diagnostic =
+                Diagnostic::note(codes::ENVIRONMENT_TWICE, entry.key.span, message).help("remove one of them");
             check.push(diagnostic.related(secret.span, "the Secret"));
         }
     }
@@ -35,7 +36,8 @@ fn name(check: &mut Check<'_>, key: &crate::spec::Spanned<String>) {
     if check.form(codes::ENVIRONMENT_NAME, "environment variable", key, syntax::environment_name)
         && key.value == COMPLETION_INDEX
     {
-        let message = format!("environment variable `{COMPLETION_INDEX}` is set by Kubernetes, and Flux's ranks come from it");
+        let message =
+            format!("environment variable `{COMPLETION_INDEX}` is set by Kubernetes, and Flux's ranks come from it");
         check.error(codes::ENVIRONMENT_NAME, key.span, message, "rename the variable");
     }
 }
@@ -49,7 +51,12 @@ fn secrets(check: &mut Check<'_>, place: Place<'_>) {
             // Reading has reported one that is not written at all.
             if written.is_some() && text(written).is_none() {
                 let message = format!("variable `{variable}` from a Secret has an empty `{field}`");
-                check.error(codes::SECRET_KEY, entry.value.span, message, "write `name`: the Secret, and `key`: the key in it");
+                check.error(
+                    codes::SECRET_KEY,
+                    entry.value.span,
+                    message,
+                    "write `name`: the Secret, and `key`: the key in it",
+                );
             }
         }
         check.optional_form(codes::OBJECT_NAME, "Secret", &secret.name, syntax::dns1123_subdomain);

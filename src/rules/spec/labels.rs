@@ -46,8 +46,10 @@ fn annotations(check: &mut Check<'_>, map: &Option<Spanned<Map<String>>>) {
     let bytes: usize = map.value.iter().map(|entry| entry.key.value.len() + entry.value.value.len()).sum();
     if bytes > MOST_ANNOTATION_BYTES {
         let largest = map.value.iter().max_by_key(|entry| entry.value.value.len());
-        let largest = largest.map(|entry| format!("; the largest is `{}`", shown(&entry.key.value))).unwrap_or_default();
-        let message = format!("annotations hold {bytes} bytes and at most {MOST_ANNOTATION_BYTES} are allowed{largest}");
+        let largest =
+            largest.map(|entry| format!("; the largest is `{}`", shown(&entry.key.value))).unwrap_or_default();
+        let message =
+            format!("annotations hold {bytes} bytes and at most {MOST_ANNOTATION_BYTES} are allowed{largest}");
         check.error(codes::ANNOTATIONS_SIZE, map.span, message, "move large texts to a ConfigMap");
     }
 }

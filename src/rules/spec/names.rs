@@ -59,7 +59,8 @@ fn view_name(check: &mut Check<'_>) {
         return;
     }
     if name.value == check.name() {
-        let message = format!("the view is named `{}`, like the cluster and so like the container that runs Flux", name.value);
+        let message =
+            format!("the view is named `{}`, like the cluster and so like the container that runs Flux", name.value);
         check.error(codes::DUPLICATE_NAME, name.span, message, "give the view another name");
     }
     if name.value != super::reserved::DEFAULT_VIEW_NAME && RESERVED_VOLUMES.contains(&name.value.as_str()) {
@@ -93,11 +94,13 @@ fn duplicates_in_the_cluster(check: &mut Check<'_>) {
         let label = "the container that runs Flux has the cluster's name".to_owned();
         seen.insert(&name.value, (name.span, label));
     }
-    if !check.name().is_empty() && check.name() == check.view_name() && check.view().is_none_or(|v| text(&v.name).is_none()) {
-        if let Some(name) = &check.cluster.metadata.name {
-            let message = format!("the cluster is named `{}`, like the init container that brings the view", name.value);
-            check.error(codes::DUPLICATE_NAME, name.span, message, "rename the cluster, or set `flux.container.name`");
-        }
+    if !check.name().is_empty()
+        && check.name() == check.view_name()
+        && check.view().is_none_or(|v| text(&v.name).is_none())
+        && let Some(name) = &check.cluster.metadata.name
+    {
+        let message = format!("the cluster is named `{}`, like the init container that brings the view", name.value);
+        check.error(codes::DUPLICATE_NAME, name.span, message, "rename the cluster, or set `flux.container.name`");
     }
     let view_span = check.view().and_then(|view| text(&view.name)).map_or(check.cluster.spec.span, |name| name.span);
     seen.entry(check.view_name()).or_insert((view_span, "the view's init container has this name".to_owned()));
@@ -132,13 +135,14 @@ fn service_names(check: &mut Check<'_>) {
     let Some(headless) = headless else { return };
     for place in check.containers.clone() {
         let has_ports = place.container.ports.as_ref().is_some_and(|ports| !ports.value.is_empty());
-        if let (Role::Sidecar, true, Some(name)) = (place.role, has_ports, place.name()) {
-            if name.value == headless.value {
-                let message = format!("sidecar `{}` has ports, so its Service would have the name of the headless one", name.value);
-                let diagnostic = Diagnostic::error(codes::DUPLICATE_NAME, name.span, message);
-                let diagnostic = diagnostic.help("rename the sidecar, or change `network.headlessName`");
-                check.push(diagnostic.related(headless.span, "the headless Service is named here"));
-            }
+        if let (Role::Sidecar, true, Some(name)) = (place.role, has_ports, place.name())
+            && name.value == headless.value
+        {
+            let message =
+                format!("sidecar `{}` has ports, so its Service would have the name of the headless one", name.value);
+            let diagnostic = Diagnostic::error(codes::DUPLICATE_NAME, name.span, message);
+            let diagnostic = diagnostic.help("rename the sidecar, or change `network.headlessName`");
+            check.push(diagnostic.related(headless.span, "the headless Service is named here"));
         }
     }
 }

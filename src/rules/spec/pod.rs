@@ -25,11 +25,11 @@ pub(super) fn check(check: &mut Check<'_>) {
         self::toleration(check, toleration);
     }
     node_affinity(check, pod);
-    if let (true, Some(flag)) = (is_true(&pod.host_pid), &check.spec.share_process_namespace) {
-        if flag.value {
-            let message = "hostPID and shareProcessNamespace are both true";
-            check.error(codes::SHARED_PROCESSES, flag.span, message, "keep one of them");
-        }
+    if let (true, Some(flag)) = (is_true(&pod.host_pid), &check.spec.share_process_namespace)
+        && flag.value
+    {
+        let message = "hostPID and shareProcessNamespace are both true";
+        check.error(codes::SHARED_PROCESSES, flag.span, message, "keep one of them");
     }
 }
 
@@ -71,7 +71,8 @@ fn reference(text: &str) -> Result<(), syntax::Wrong> {
     }
     let mut parts = path.split('/').peekable();
     let first = parts.peek().copied().unwrap_or_default();
-    let has_registry = path.contains('/') && (first.contains(['.', ':']) || first == "localhost" || first != first.to_lowercase());
+    let has_registry =
+        path.contains('/') && (first.contains(['.', ':']) || first == "localhost" || first != first.to_lowercase());
     if has_registry {
         parts.next();
         if first.chars().any(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']' | '_'))) {
@@ -88,7 +89,9 @@ fn path_part(part: &str) -> Result<(), syntax::Wrong> {
     if part.chars().any(|c| c.is_ascii_uppercase()) {
         return Err("its path must be in lower case".to_owned());
     }
-    if let Some(c) = part.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-'))) {
+    if let Some(c) =
+        part.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-')))
+    {
         return Err(format!("its path may hold letters, digits, `.`, `_` and `-` only, not `{c}`"));
     }
     if part.starts_with(['.', '_', '-']) || part.ends_with(['.', '_', '-']) {
@@ -104,7 +107,8 @@ fn policies(check: &mut Check<'_>, pod: &Pod) {
     let Some(policy) = &pod.dns_policy else { return };
     match policy.value.as_str() {
         "None" => {
-            let help = "use ClusterFirst (the default), or set dnsConfig by a patch of the project file and dnsPolicy with it";
+            let help =
+                "use ClusterFirst (the default), or set dnsConfig by a patch of the project file and dnsPolicy with it";
             check.error(codes::DNS_POLICY, policy.span, "dnsPolicy None needs a resolver configuration", help);
         }
         "Default" if check.max_size() > 1 => {
@@ -137,7 +141,12 @@ fn toleration(check: &mut Check<'_>, written: &Spanned<Toleration>) {
         }
         None if !exists => {
             let message = "a toleration without a key must have the operator Exists";
-            check.error(codes::TOLERATION, written.span, message, "add `key`, or write `operator: Exists` for every taint");
+            check.error(
+                codes::TOLERATION,
+                written.span,
+                message,
+                "add `key`, or write `operator: Exists` for every taint",
+            );
         }
         None => {}
     }

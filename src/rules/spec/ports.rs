@@ -36,7 +36,8 @@ fn one_pod(check: &mut Check<'_>, places: &[Place<'_>], mut taken: BTreeMap<i32,
                 let diagnostic = Diagnostic::warning(codes::PORT_TAKEN, port.span, message);
                 let diagnostic = diagnostic.help("the containers of a pod share one network: use another port");
                 // The broker's port is written nowhere.
-                let diagnostic = if *span == check.cluster.spec.span { diagnostic } else { diagnostic.related(*span, "here") };
+                let diagnostic =
+                    if *span == check.cluster.spec.span { diagnostic } else { diagnostic.related(*span, "here") };
                 check.push(diagnostic);
             } else if place.role != Role::Runner || port.value != BROKER_PORT {
                 taken.insert(port.value, (port.span, place.describe()));

@@ -40,8 +40,14 @@ fn amounts<'a>(check: &mut Check<'_>, map: &'a Map<IntOrString>) -> Amounts<'a> 
         match amount {
             // Reading has reported whatever else is no quantity; it lets fractions through that the API server's parser refuses.
             Err(wrong) if written.value.to_string().contains(['e', 'E']) => {
-                let message = format!("{} `{}` is no quantity: {wrong}", shown(name), shown(&written.value.to_string()));
-                check.error(codes::QUANTITY, written.span, message, "write a number and a unit, such as `500m`, `4`, `8Gi`");
+                let message =
+                    format!("{} `{}` is no quantity: {wrong}", shown(name), shown(&written.value.to_string()));
+                check.error(
+                    codes::QUANTITY,
+                    written.span,
+                    message,
+                    "write a number and a unit, such as `500m`, `4`, `8Gi`",
+                );
             }
             Err(_) => {}
             Ok(amount) if amount.is_negative() => {
@@ -52,7 +58,12 @@ fn amounts<'a>(check: &mut Check<'_>, map: &'a Map<IntOrString>) -> Amounts<'a> 
                 let bytes = name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
                 if bytes && amount.as_integer().is_none() {
                     let message = format!("{} `{}` is not a whole number of bytes", shown(name), written.value);
-                    check.warn(codes::FRACTIONAL_BYTES, written.span, message, "mega is `M`, mebi is `Mi`; `m` is a thousandth");
+                    check.warn(
+                        codes::FRACTIONAL_BYTES,
+                        written.span,
+                        message,
+                        "mega is `M`, mebi is `Mi`; `m` is a thousandth",
+                    );
                 }
                 good.insert(name, (amount, written.span, &written.value));
             }

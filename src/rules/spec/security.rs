@@ -64,7 +64,12 @@ fn sysctls(check: &mut Check<'_>, context: &PodSecurityContext) {
             continue;
         }
         let dotted = name.value.replace('/', ".");
-        if shares_ipc && (dotted.starts_with("kernel.shm") || dotted.starts_with("kernel.msg") || dotted == "kernel.sem" || dotted.starts_with("fs.mqueue.")) {
+        if shares_ipc
+            && (dotted.starts_with("kernel.shm")
+                || dotted.starts_with("kernel.msg")
+                || dotted == "kernel.sem"
+                || dotted.starts_with("fs.mqueue."))
+        {
             let message = format!("sysctl `{dotted}` cannot be set with hostIPC");
             check.error(codes::SYSCTL, name.span, message, "remove one of the two");
         }
@@ -81,11 +86,11 @@ fn container(check: &mut Check<'_>, context: &SecurityContext) {
     id(check, "runAsGroup", &context.run_as_group);
     seccomp(check, &context.seccomp_profile);
     windows(check, &context.windows_options);
-    if check.one_of(codes::UNSUPPORTED_VALUE, "procMount", &context.proc_mount, &["Default", "Unmasked"]) {
-        if let Some(mount) = context.proc_mount.as_ref().filter(|mount| mount.value == "Unmasked") {
-            let message = "procMount Unmasked needs a user namespace of the pod's own";
-            check.error(codes::SECURITY_CONFLICT, mount.span, message, "remove it");
-        }
+    if check.one_of(codes::UNSUPPORTED_VALUE, "procMount", &context.proc_mount, &["Default", "Unmasked"])
+        && let Some(mount) = context.proc_mount.as_ref().filter(|mount| mount.value == "Unmasked")
+    {
+        let message = "procMount Unmasked needs a user namespace of the pod's own";
+        check.error(codes::SECURITY_CONFLICT, mount.span, message, "remove it");
     }
     capabilities(check, context);
 }
@@ -106,7 +111,8 @@ fn capabilities(check: &mut Check<'_>, context: &SecurityContext) {
     let admin = admin.map(|name| ("capability SYS_ADMIN", name.span));
     for (what, span) in privileged.into_iter().chain(admin) {
         let message = format!("allowPrivilegeEscalation false contradicts {what}");
-        let diagnostic = Diagnostic::error(codes::SECURITY_CONFLICT, refused.span, message).help("remove one of the two");
+        let diagnostic =
+            Diagnostic::error(codes::SECURITY_CONFLICT, refused.span, message).help("remove one of the two");
         check.push(diagnostic.related(span, what));
     }
 }
@@ -115,15 +121,16 @@ fn capabilities(check: &mut Check<'_>, context: &SecurityContext) {
 fn runs_as_root(check: &mut Check<'_>, pod: Option<&PodSecurityContext>, own: Option<&SecurityContext>) {
     let non_root = own.and_then(|c| c.run_as_non_root.as_ref()).or(pod.and_then(|c| c.run_as_non_root.as_ref()));
     let user = own.and_then(|c| c.run_as_user.as_ref()).or(pod.and_then(|c| c.run_as_user.as_ref()));
-    if let (Some(non_root), Some(user)) = (non_root, user) {
-        if non_root.value && user.value == 0 {
-            let diagnostic = Diagnostic::error(codes::SECURITY_CONFLICT, user.span, "runAsUser 0 contradicts runAsNonRoot")
-                .help("use another user, or `runAsNonRoot: false`")
-                .related(non_root.span, "runAsNonRoot");
-            // The same two lines may hold for several containers.
-            if !check.found.iter().any(|found| *found == diagnostic) {
-                check.push(diagnostic);
-            }
+    if let (Some(non_root), Some(user)) = (non_root, user)
+        && non_root.value
+        && user.value == 0
+    {
+        let diagnostic = Diagnostic::error(codes::SECURITY_CONFLICT, user.span, "runAsUser 0 contradicts runAsNonRoot")
+            .help("use another user, or `runAsNonRoot: false`")
+            .related(non_root.span, "runAsNonRoot");
+        // The same two lines may hold for several containers.
+        if !check.found.iter().any(|found| *found == diagnostic) {
+            check.push(diagnostic);
         }
     }
 }
@@ -135,7 +142,12 @@ fn seccomp(check: &mut Check<'_>, profile: &Option<Spanned<SeccompProfile>>) {
     // Reading has reported a type that is not written at all.
     let Some(kind) = &profile.type_ else { return };
     if kind.value.is_empty() {
-        check.error(codes::SECCOMP, written.span, "the seccomp profile has an empty type", "write `type: RuntimeDefault`");
+        check.error(
+            codes::SECCOMP,
+            written.span,
+            "the seccomp profile has an empty type",
+            "write `type: RuntimeDefault`",
+        );
         return;
     }
     if !check.one_of(codes::SECCOMP, "seccomp type", &profile.type_, TYPES) {
