@@ -16,17 +16,9 @@ use crate::flux::hostlist::Hostlist;
 use crate::flux::topology::Topology;
 use kubernetes::KubernetesVersion;
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-pub use resolve::{CertificateNeed, Context, certificate_need, effective_settings, project_settings, resolve};
-=======
-pub use resolve::{CertificateNeed, Context, certificate_need, effective_settings, resolve, secret_name};
->>>>>>> bundle
-=======
 pub use resolve::{
     CertificateNeed, Context, certificate_need, effective_settings, project_settings, resolve, secret_name,
 };
->>>>>>> cli
 
 /// One MiniCluster, resolved.
 #[derive(Debug, Clone, PartialEq)]
