@@ -53,7 +53,7 @@ pub(super) fn broker(spec: &MiniClusterSpec, parts: &Parts<'_>, diagnostics: &mu
     Broker {
         config,
         resources,
-        attributes: attributes(spec, parts),
+        attributes: attributes(spec, parts, &hosts),
         topology,
         wrap: flux.and_then(|f| owned(&f.wrap)),
         environment: flux.map(|f| texts(&f.environment)).unwrap_or_default(),
@@ -160,7 +160,7 @@ fn config(
 }
 
 /// `-S` attributes, in the operator's order.
-fn attributes(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Vec<(String, String)> {
+fn attributes(spec: &MiniClusterSpec, parts: &Parts<'_>, hosts: &Hostlist) -> Vec<(String, String)> {
     let root = format!("{}/config", parts.view.mount_path);
     let flux = spec.flux.as_ref();
     let logging = spec.logging.as_ref();
@@ -175,7 +175,9 @@ fn attributes(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Vec<(String, String)
     if !matches!(timeout, "" | "0" | "0s") {
         set("tbon.connect_timeout", timeout.to_owned());
     }
-    if let Some(quorum) = parts.size.quorum.filter(|_| !parts.size.elastic) {
+    // Hosts that burst later must not hold up the cluster's own.
+    let waits = (hosts.len() > parts.size.pods as usize && leader(spec) == Leader::Here).then_some(parts.size.pods);
+    if let Some(quorum) = parts.size.quorum.or(waits).filter(|_| !parts.size.elastic) {
         set("broker.quorum", quorum.to_string());
     }
     if let Some(topology) = flux.and_then(|f| text(&f.topology)) {
