@@ -67,6 +67,9 @@ pub fn load(path: &str) -> Outcome<Config> {
     let mut table = Table::new();
     for file in files {
         let text = fs::read_to_string(&file).map_err(|e| format!(": {file}: {}", describe(&e)))?;
+        if text.starts_with('\u{feff}') {
+            return Err(format!(": {file}:1: invalid or missing key"));
+        }
         let one: Table = if Path::new(&file).extension().is_some_and(|e| e == "json") {
             serde_json::from_str(&text).map_err(|e| format!(": {file}: {e}"))?
         } else {

@@ -125,10 +125,17 @@ impl Overlay {
 
     /// Waits until `done`, at most for `limit`.
     pub fn wait_until(&self, limit: Duration, done: impl Fn(&Tree) -> bool) -> bool {
-        let end = Instant::now() + limit;
+        // A limit beyond the clock's range is none.
+        let end = Instant::now().checked_add(limit);
         let mut tree = self.tree();
         while !done(&tree) {
-            let Some(left) = end.checked_duration_since(Instant::now()) else { return false };
+            let left = match end {
+                Some(end) => end.saturating_duration_since(Instant::now()),
+                None => Duration::from_secs(3600),
+            };
+            if left.is_zero() {
+                return false;
+            }
             let (next, _) = self.changed.wait_timeout(tree, left).unwrap_or_else(PoisonError::into_inner);
             tree = next;
         }
@@ -187,7 +194,7 @@ impl Overlay {
             eprintln!("overlay.err[{}]: rejecting connection from {host} (rank {rank}): {why}", self.rank);
             return writeln!(writer, "reject {why}");
         }
-        self.wait_until(Duration::MAX / 4, |t| t.open || t.shutdown);
+        self.wait_until(Duration::MAX, |t| t.open || t.shutdown);
         {
             let mut tree = self.tree();
             if tree.shutdown {

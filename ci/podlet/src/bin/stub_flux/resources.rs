@@ -146,8 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("R");
         std::fs::write(&path, R).expect("write");
-        let config =
-            Config { bootstrap: true, r_path: Some(path.display().to_string()), ..Config::default() };
+        let config = Config { bootstrap: true, r_path: Some(path.display().to_string()), ..Config::default() };
         let hosts = |t: &str| t.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert!(load(&config, &hosts("b a")).is_ok());
         for (list, words) in [("a", "less than"), ("a b c", "greater than"), ("a c", "Host c not found")] {
