@@ -15,8 +15,8 @@ use crate::bundle::report::{ChangeKind, FileError, Report};
 use crate::bundle::secret::SecretForm;
 use crate::bundle::{Bundle, Companion, FileTree, survey};
 use crate::compile::{Compiled, CompiledCluster, compile};
-use crate::diag::Diagnostics;
 use crate::diag::codes::cert::CERTIFICATE_MISSING;
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::project_settings;
 
 /// The files that the specs give.
@@ -109,6 +109,29 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
 
 /// Compiles. Missing certificates are made only when that is all that is missing: a failed build leaves nothing behind.
 fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> (Compiled, Certificates) {
+    let is_missing = |d: &Diagnostic| d.code == CERTIFICATE_MISSING;
+    let mut problems = Diagnostics::new();
+    let mut certificates = certificates::find(inputs, Missing::Report, &mut problems, ui);
+    let mut compiled = compile(&inputs.to_compile(&certificates.public_keys));
+    if what == Use::Write {
+        found.extend(certificates::check_git(&compiled.clusters, inputs).into_iter().collect());
+        let wrong = [&inputs.diagnostics, found, &compiled.diagnostics].iter().any(|d| d.has_errors());
+        if problems.iter().any(is_missing) && !wrong {
+            problems = Diagnostics::new();
+            certificates = certificates::find(inputs, Missing::Make, &mut problems, ui);
+            compiled = compile(&inputs.to_compile(&certificates.public_keys));
+        } else {
+            // They will be made once the rest is right.
+            problems = problems.iter().filter(|d| !is_missing(d)).cloned().collect();
+        }
+    }
+    found.extend(problems);
+    Ok(Laid { tree, kept, clusters: count, secrets })
+}
+
+/// Compiles. Missing certificates are made only when that is all that is missing: a failed build leaves nothing behind.
+fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> (Compiled, Certificates) {
+    let is_missing = |d: &Diagnostic| d.code == CERTIFICATE_MISSING;
     let mut problems = Diagnostics::new();
     let mut certificates = certificates::find(inputs, Missing::Report, &mut problems, ui);
     let mut compiled = compile(&inputs.to_compile(&certificates.public_keys));

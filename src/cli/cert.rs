@@ -10,13 +10,15 @@ use super::certificates::{made_sentence, store};
 use super::error::{CommandError, plain};
 use super::exit::Exit;
 use super::project::Found;
-use super::sources::shown;
+use super::sources::{self, Surroundings, shown};
 use super::ui::Ui;
 use crate::bundle::secret::{PrivateText, secret_yaml};
 use crate::bundle::store::{Store, StoreError};
 use crate::diag::{Diagnostics, SourceMap};
 use crate::flux::certificate::{Certificate, KEY_BYTES};
-use crate::model::{CertificateNeed, secret_name};
+use crate::model::settings::Settings;
+use crate::model::{CertificateNeed, certificate_need, effective_settings, secret_name};
+use crate::spec::ReadOptions;
 
 /// Make, show and import the certificates that clusters encrypt their network with.
 ///
@@ -100,7 +102,7 @@ fn cluster(text: &str) -> Result<CertificateNeed, String> {
 pub(crate) fn run(args: &CertArgs, ui: &Ui) -> Result<Exit, CommandError> {
     match &args.command {
         CertCommand::New(args) => match &args.secret {
-            Some(secret) => print_secret(&args.cluster.cluster, secret.as_deref(), ui),
+            Some(secret) => print_secret(&args.cluster, secret.as_deref(), ui),
             None => new(args, ui),
         },
         CertCommand::Show(args) => show(args, ui),
@@ -115,22 +117,67 @@ fn new(args: &NewArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// A Secret of the name that bundles use when no certificate is stored, with a certificate that is kept nowhere.
-fn print_secret(need: &CertificateNeed, name: Option<&str>, ui: &Ui) -> Result<Exit, CommandError> {
+/// A Secret as the bundle refers to it, with a certificate that is kept nowhere.
+fn print_secret(args: &ClusterArgs, name: Option<&str>, ui: &Ui) -> Result<Exit, CommandError> {
     if std::io::stdout().is_terminal() {
         let error = CommandError::usage("this would show a private key on the terminal");
         return Err(error.help("send it on: flux-gen cert new NAME --secret | kubectl apply -f -"));
     }
+    let (need, wanted) = wanted_secret(&args.cluster, &args.project)?;
     let mut random = Zeroizing::new([0; KEY_BYTES]);
     getrandom::fill(random.as_mut_slice())
         .map_err(|e| CommandError::operation(format!("no random numbers from the operating system: {e}")))?;
     let certificate = Certificate::from_secret_bytes(*random, &need.name);
-    let name = name.map_or_else(|| format!("{}-curve", need.name), str::to_owned);
+    let name = name.map_or(wanted, str::to_owned);
     let text = PrivateText::new(certificate.to_file_text().as_bytes().to_vec());
     let secret = secret_yaml(need.namespace.as_deref(), &name, &text)
         .map_err(|e| CommandError::operation(format!("cannot write the Secret: {e}")))?;
     ui.print(secret.as_bytes())?;
     Ok(Exit::Ok)
+}
+
+/// The namespace and the name of the Secret that the bundle of a cluster refers to: from its spec if the project has it, else
+/// as for any spec that says nothing of it.
+fn wanted_secret(asked: &CertificateNeed, args: &ProjectArgs) -> Result<(CertificateNeed, String), CommandError> {
+    let default = || (asked.clone(), format!("{}-curve", asked.name));
+    let found = Found::find(args.project.as_deref(), &mut SourceMap::new(), &mut Diagnostics::new())?;
+    let recorded = store(&found).recorded().map_err(|e| failed(&e))?;
+    let Some((need, settings)) = find_spec(asked, &found) else { return Ok(default()) };
+    if recorded.contains_key(&Store::title(&need)) && settings.secret_name.is_none() {
+        let message = format!("{} has a certificate, and its bundle wants that one", Store::title(&need));
+        let help = "make the Secret from the stored certificate: `flux-gen build` prints the command";
+        return Err(CommandError::operation(message).help(help));
+    }
+    let secret = settings.secret_name.unwrap_or_else(|| format!("{}-curve", need.name));
+    Ok((need, secret))
+}
+
+/// The cluster of the project's specs that is meant, with its settings; specs with mistakes count as far as they can be read.
+fn find_spec(asked: &CertificateNeed, found: &Found) -> Option<(CertificateNeed, Settings)> {
+    if !found.names_sources() {
+        return None;
+    }
+    let ignored = &mut Diagnostics::new();
+    let output = found.output(None);
+    let around = Surroundings { root: &found.root, output: &output, project_file: found.file.as_deref() };
+    let texts = sources::read(&found.wanted(&[]).ok()?, around, &mut std::io::empty(), ignored);
+    let texts = texts.into_iter().map(|text| (text.origin, text.bytes)).collect();
+    let (documents, _) = crate::spec::read(&mut SourceMap::new(), texts, &ReadOptions { allow_unknown: true });
+    let all = documents.miniclusters.iter().map(|spec| {
+        let settings = effective_settings(spec, found.written.as_ref(), &[], ignored);
+        (certificate_need(spec, &settings), settings)
+    });
+    let fits = |need: &CertificateNeed| {
+        need.name == asked.name && (asked.namespace.is_none() || asked.namespace == need.namespace)
+    };
+    let fitting: Vec<_> = all.filter(|(need, _)| fits(need)).collect();
+    // With clusters of one name in several namespaces the one without a namespace is meant, or none of them.
+    let exact = fitting.iter().position(|(need, _)| need == asked);
+    match exact {
+        Some(i) => fitting.into_iter().nth(i),
+        None if fitting.len() == 1 => fitting.into_iter().next(),
+        None => None,
+    }
 }
 
 fn show(args: &ShowArgs, ui: &Ui) -> Result<Exit, CommandError> {
