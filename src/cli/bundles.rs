@@ -126,25 +126,6 @@ fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics
         }
     }
     found.extend(problems);
-    Ok(Laid { tree, kept, clusters: count, secrets })
-}
-
-/// Compiles. Missing certificates are made only when that is all that is missing: a failed build leaves nothing behind.
-fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> (Compiled, Certificates) {
-    let is_missing = |d: &Diagnostic| d.code == CERTIFICATE_MISSING;
-    let mut problems = Diagnostics::new();
-    let mut certificates = certificates::find(inputs, Missing::Report, &mut problems, ui);
-    let mut compiled = compile(&inputs.to_compile(&certificates.public_keys));
-    if what == Use::Write {
-        found.extend(certificates::check_git(&compiled.clusters, inputs).into_iter().collect());
-        let may_make = ![&inputs.diagnostics, found, &compiled.diagnostics].iter().any(|d| d.has_errors());
-        if may_make && problems.iter().any(|d| d.code == CERTIFICATE_MISSING) {
-            problems = Diagnostics::new();
-            certificates = certificates::find(inputs, Missing::Make, &mut problems, ui);
-            compiled = compile(&inputs.to_compile(&certificates.public_keys));
-        }
-    }
-    found.extend(problems);
     found.extend(std::mem::take(&mut compiled.diagnostics));
     (compiled, certificates)
 }
