@@ -80,6 +80,7 @@ fn configurations() {
         "bootstrap: host",
         "bootstrap: parent",
         "bootstrap: two bracket",
+        "access: roles",
         "tbon: topo",
         "tbon: torpid_min",
         "resource: path",
