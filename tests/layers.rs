@@ -145,7 +145,9 @@ fn load() -> (Vec<Source>, String) {
 /// The stages in the order of the documentation of lib.rs.
 fn stages(lib: &str) -> Vec<String> {
     let docs = lib.lines().take_while(|l| l.starts_with("//!")).filter(|l| l.contains('→'));
-    docs.flat_map(|l| l.split('[').skip(1)).map(|p| p.split('`').nth(1).unwrap().trim_start_matches("mod@").to_owned()).collect()
+    docs.flat_map(|l| l.split('[').skip(1))
+        .map(|p| p.split('`').nth(1).unwrap().trim_start_matches("mod@").to_owned())
+        .collect()
 }
 
 /// Flat list of tokens: groups become their opening sign, what is in them, and their closing sign.
