@@ -105,3 +105,52 @@ fn verdicts_of_reading_are_those_of_schema_and_decoding() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// The document as Kubernetes reads it: as a companion, its values are taken over as they are.
+fn as_json(case: &Case) -> Option<serde_json::Value> {
+    let text = String::from_utf8(case.input.clone()).unwrap();
+    let text = text.replace("apiVersion: flux-framework.org/v1alpha2", "apiVersion: example.org/v1");
+    let inputs = vec![("input.yaml".to_owned(), text.replace("kind: MiniCluster", "kind: Thing").into_bytes())];
+    let (documents, _) = spec::read(&mut SourceMap::new(), inputs, &ReadOptions::default());
+    let mut value = documents.companions.into_iter().next()?.value;
+    value["apiVersion"] = "flux-framework.org/v1alpha2".into();
+    value["kind"] = "MiniCluster".into();
+    Some(value)
+}
+
+#[test]
+fn the_json_schema_has_the_same_verdicts() {
+    let Some(corpus) = corpus() else { return };
+    let validator = jsonschema::validator_for(&spec::schema::minicluster()).unwrap();
+    let mut compared = 0;
+    for case in cases(&corpus) {
+        // Only the text shows a key that is written twice, or a boolean that is written `yes`.
+        let (_, diagnostics, sources) = read(&case);
+        if diagnostics.iter().any(|d| matches!(d.code.id, "FG105" | "FG116")) {
+            continue;
+        }
+        let Some(value) = as_json(&case) else { continue };
+        let errors = diagnostics.iter().any(|d| d.severity == Severity::Error);
+        let schema_errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        let shown = shown(&diagnostics, &sources);
+        assert_eq!(errors, !schema_errors.is_empty(), "{}: {schema_errors:?}\n{shown}", case.name);
+        compared += 1;
+    }
+    assert!(compared > 50, "only {compared} cases were compared");
+}
+
+#[test]
+fn every_field_of_the_crd_is_known() {
+    let Some(corpus) = corpus() else { return };
+    let index: serde_json::Value = serde_json::from_slice(&std::fs::read(corpus.join("index.json")).unwrap()).unwrap();
+    let known: BTreeSet<String> = spec::explain::field_paths().into_iter().collect();
+    let mut fields = BTreeSet::new();
+    for case in index.as_array().unwrap() {
+        fields.extend(case["fields"].as_array().unwrap().iter().map(|field| field.as_str().unwrap().to_owned()));
+    }
+    assert!(fields.len() >= 200, "only {} fields", fields.len());
+    for field in fields {
+        assert!(known.contains(&format!("spec.{field}")), "{field}");
+        assert!(spec::explain::explain_field(&field).is_some(), "{field}");
+    }
+}

@@ -1,4 +1,3 @@
 //! `FG6xx`.
 
-super::codes! {
-}
+super::codes! {}

@@ -1,4 +1,3 @@
 //! `FG5xx`.
 
-super::codes! {
-}
+super::codes! {}

@@ -1,4 +1,3 @@
 //! `FG3xx`.
 
-super::codes! {
-}
+super::codes! {}

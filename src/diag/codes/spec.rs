@@ -1,4 +1,3 @@
 //! `FG2xx`.
 
-super::codes! {
-}
+super::codes! {}
