@@ -7,6 +7,7 @@
 
 pub mod bundle;
 pub mod cli;
+pub mod compile;
 pub mod diag;
 pub mod flux;
 pub mod model;

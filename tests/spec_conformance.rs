@@ -1,4 +1,5 @@
-//! Reading every case of the conformance corpus, when it is there: `FLUX_GEN_CONFORMANCE` or `../shared/conformance`.
+//! Reading every case of the conformance corpus, when it is there: the folder in `FLUX_GEN_CONFORMANCE`, else
+//! `../shared/conformance/operator`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,18 +12,12 @@ use flux_gen::spec::{self, Documents, ReadOptions};
 fn corpus() -> Option<PathBuf> {
     let folder = match std::env::var_os("FLUX_GEN_CONFORMANCE") {
         Some(folder) => PathBuf::from(folder),
-        None => {
-            let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-            let beside = ["../shared/conformance/operator", "../../shared/conformance/operator"];
-            match beside.iter().map(|path| manifest.join(path)).find(|path| path.is_dir()) {
-                Some(folder) => folder,
-                None => {
-                    println!("skipped: no ../shared");
-                    return None;
-                }
-            }
-        }
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance/operator"),
     };
+    if !folder.is_dir() && std::env::var_os("FLUX_GEN_CONFORMANCE").is_none() {
+        println!("skipped: no ../shared");
+        return None;
+    }
     assert!(folder.is_dir(), "{} is no folder", folder.display());
     Some(folder)
 }
@@ -151,6 +146,5 @@ fn every_field_of_the_crd_is_known() {
     assert!(fields.len() >= 200, "only {} fields", fields.len());
     for field in fields {
         assert!(known.contains(&format!("spec.{field}")), "{field}");
-        assert!(spec::explain::explain_field(&field).is_some(), "{field}");
     }
 }

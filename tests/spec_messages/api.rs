@@ -121,7 +121,7 @@ fn unknown_nowhere() {
     frobnicate: 1
   archive:
     frobnicate: 1
-"), "FG102 8:5 `frobnicate` spec.containers[0].frobnicate is no field of the API | `flux-gen explain spec.containers[0]` lists the fields
+"), "FG102 8:5 `frobnicate` spec.containers[0].frobnicate is no field of the API | `flux-gen explain spec.containers` lists the fields
 FG102 10:5 `frobnicate` spec.archive.frobnicate is no field of the API | spec.archive has the fields path");
 }
 

@@ -116,13 +116,18 @@ FG104 8:20 `9223372036854775808` spec.deadlineSeconds: 9223372036854775808 is ou
 
 #[test]
 fn types_list() {
-    says(&minicluster("  containers:
+    says(
+        &minicluster(
+            "  containers:
     image: x
     sizes: 1
   services: x
-"), "FG103 7:5 `image` spec.containers takes a list, not a mapping | start each item with `- `
-FG102 8:5 `sizes` spec.containers[0].sizes is no field of the API | `flux-gen explain spec.containers[0]` lists the fields
-FG103 9:13 `x` spec.services takes a list, not the text `x` | start each item with `- `");
+",
+        ),
+        "FG103 7:5 `image` spec.containers takes a list, not a mapping | start each item with `- `
+FG102 8:5 `sizes` spec.containers[0].sizes is no field of the API | `flux-gen explain spec.containers` lists the fields
+FG103 9:13 `x` spec.services takes a list, not the text `x` | start each item with `- `",
+    );
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn syntax_json() {
     says(
         r#"{"apiVersion":"flux-framework.org/v1alpha2","kind":"MiniCluster","metadata":{"name":"a"},
  "spec":{"containers":[{"image":"x","sizes":1}]}}"#,
-        r#"FG102 2:37 `"sizes"` spec.containers[0].sizes is no field of the API | `flux-gen explain spec.containers[0]` lists the fields"#,
+        r#"FG102 2:37 `"sizes"` spec.containers[0].sizes is no field of the API | `flux-gen explain spec.containers` lists the fields"#,
     );
 }
 

@@ -3,6 +3,7 @@
 use super::{Decoder, older};
 use crate::diag::codes::syntax;
 use crate::diag::{Diagnostic, Severity};
+use crate::spec::explain;
 use crate::spec::record::Record;
 use crate::spec::yaml::Pair;
 
@@ -43,8 +44,8 @@ impl Decoder<'_> {
         if name.starts_with('-') {
             return "a list item needs a blank after its `-`".to_owned();
         }
-        if here.len() > LISTED {
-            return format!("`flux-gen explain {}` lists the fields", self.path);
+        if let (true, Some(path)) = (here.len() > LISTED, explain::path_of(record)) {
+            return format!("`flux-gen explain {path}` lists the fields");
         }
         format!("{} has the fields {}", self.path.name(), here.join(", "))
     }
