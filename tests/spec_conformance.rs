@@ -1,6 +1,8 @@
 //! Reading every case of the conformance corpus, when it is there: the folder in `FLUX_GEN_CONFORMANCE`, else
 //! `../shared/conformance/operator`.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,7 @@ use flux_gen::diag::{Diagnostic, Severity, SourceMap};
 use flux_gen::spec::{self, Documents, ReadOptions};
 
 /// The folder with the operator's cases; says so and returns `None` when it is not there.
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, clippy::print_stdout)]
 fn corpus() -> Option<PathBuf> {
     let folder = match std::env::var_os("FLUX_GEN_CONFORMANCE") {
         Some(folder) => PathBuf::from(folder),

@@ -1,5 +1,7 @@
 //! Which documents become what, and with which values and places.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 use flux_gen::diag::{Diagnostics, Severity, SourceMap, Span};
 use flux_gen::spec::{self, Documents, IntOrString, ReadOptions, Spanned};
 use serde_json::json;

@@ -1,5 +1,7 @@
 //! The project file.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 use flux_gen::diag::SourceMap;
 use flux_gen::spec::Project;
 use serde_json::json;

@@ -1,9 +1,12 @@
 //! The JSON Schemas: valid themselves, and of one mind with the reader.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 use flux_gen::diag::SourceMap;
 use flux_gen::spec::{self, Project, ReadOptions, explain, schema};
 use serde_json::{Value, json};
 
+#[allow(clippy::needless_pass_by_value)] // json!() makes owned values, and the calls read better.
 fn minicluster(spec: Value) -> Value {
     json!({ "apiVersion": "flux-framework.org/v1alpha2", "kind": "MiniCluster", "metadata": { "name": "a" }, "spec": spec })
 }

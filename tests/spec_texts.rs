@@ -1,5 +1,7 @@
 //! Bytes that are not text, sizes, order and names of source texts.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 use flux_gen::diag::{Diagnostics, SourceMap};
 use flux_gen::spec::{self, Documents, ReadOptions};
 

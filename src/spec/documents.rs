@@ -188,7 +188,9 @@ impl Reader<'_> {
         let Some(document) = Document::from_node(node, &mut decoder) else {
             return;
         };
-        let metadata = document.metadata.map(|metadata| metadata.value).unwrap_or_default();
+        let mut metadata = document.metadata.map(|metadata| metadata.value).unwrap_or_default();
+        // An API server takes an empty namespace for none.
+        metadata.namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
         names::check(&metadata, &mut decoder);
         let Some(spec) = document.spec else { return };
         let api_version = document.api_version.unwrap_or_else(|| Spanned::new(api_version.to_owned(), node.span));

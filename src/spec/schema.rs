@@ -16,8 +16,8 @@ const QUANTITY: &str =
     r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$";
 /// RFC 1123 subdomain.
 const SUBDOMAIN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
-/// RFC 1123 label.
-const LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+/// RFC 1123 label, or nothing.
+const LABEL: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$";
 
 /// The schema of a MiniCluster document.
 #[must_use]
