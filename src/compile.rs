@@ -6,10 +6,13 @@ use rayon::prelude::*;
 
 use crate::diag::codes::model as codes;
 use crate::diag::{Diagnostic, Diagnostics, FileId, Span};
+use crate::flux::certificate::Certificate;
 use crate::model::settings::Settings;
 use crate::model::{self, CertificateNeed, Cluster, Context};
 use crate::object::Object;
 use crate::render::{self, Templates};
+use crate::rules::spec::RuleContext;
+use crate::rules::{self};
 use crate::spec::minicluster::List;
 use crate::spec::project::{Patch, Project};
 use crate::spec::{Documents, MiniCluster, Spanned};
@@ -31,7 +34,7 @@ pub struct Input<'a> {
 }
 
 /// One MiniCluster, compiled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct CompiledCluster {
     /// The resolved model that the objects were made from.
     pub cluster: Cluster,
@@ -39,6 +42,8 @@ pub struct CompiledCluster {
     pub settings: Settings,
     /// Whose certificate it uses.
     pub certificate: CertificateNeed,
+    /// The certificate that stands in the spec (`flux.curveCert`), which then is the one to use.
+    pub inline_certificate: Option<Certificate>,
     /// Its objects but the Secret, with final names, in the order in which they are applied.
     pub objects: Vec<Object>,
     /// The text it came from.
@@ -48,7 +53,7 @@ pub struct CompiledCluster {
 }
 
 /// The result of a compilation. The clusters are only to be used when no diagnostic is an error.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Compiled {
     /// In the order of the documents; those with errors are left out.
     pub clusters: Vec<CompiledCluster>,
@@ -60,7 +65,8 @@ pub struct Compiled {
 #[must_use]
 pub fn certificate_needs(input: &Input<'_>) -> BTreeSet<CertificateNeed> {
     let ignored = &mut Diagnostics::new();
-    let needs = input.documents.miniclusters.iter().map(|spec| {
+    let without = input.documents.miniclusters.iter().filter(|spec| inline_certificate(spec).is_none());
+    let needs = without.map(|spec| {
         let settings = model::effective_settings(spec, input.project, input.set, ignored);
         model::certificate_need(spec, &settings)
     });
@@ -82,7 +88,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     } else {
         specs.par_iter().map(compile_one).collect()
     };
-    let mut compiled = Compiled::default();
+    let mut compiled = Compiled { clusters: Vec::new(), diagnostics: document_rules(input) };
     let mut used = BTreeSet::new();
     for (cluster, used_patches, diagnostics) in results {
         compiled.clusters.extend(cluster);
@@ -93,6 +99,16 @@ pub fn compile(input: &Input<'_>) -> Compiled {
         compiled.diagnostics.extend(unused_patches(input.project, &used));
     }
     compiled
+}
+
+/// Rules that look at more than one document, and at companions.
+fn document_rules(input: &Input<'_>) -> Diagnostics {
+    let settings = model::project_settings(input.project, input.set);
+    let mut found = rules::documents::check(input.documents, settings.namespace.as_deref().unwrap_or_default());
+    for companion in &input.documents.companions {
+        found.extend(rules::companion::check(companion));
+    }
+    found
 }
 
 fn bug(error: &render::RenderError) -> Compiled {
@@ -106,11 +122,15 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     let mut diagnostics = Diagnostics::new();
     let mut used = BTreeSet::new();
     let settings = model::effective_settings(spec, input.project, input.set, &mut diagnostics);
+    let context = RuleContext { kubernetes: settings.kubernetes_version, name_suffix: 0 };
+    diagnostics.extend(rules::spec::check(spec, &context));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
     let certificate = model::certificate_need(spec, &settings);
-    let public_key = input.public_keys.get(&certificate).map(String::as_str);
+    let inline_certificate = inline_certificate(spec);
+    let stored = input.public_keys.get(&certificate).map(String::as_str);
+    let public_key = inline_certificate.as_ref().map(Certificate::public_key).or(stored);
     let (cluster, remarks) = model::resolve(spec, &Context { settings: &settings, public_key });
     diagnostics.extend(remarks);
     if diagnostics.has_errors() {
@@ -130,8 +150,22 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
-    let compiled = CompiledCluster { cluster, settings, certificate, objects, file: spec.span.file, span: spec.span };
+    let compiled = CompiledCluster {
+        cluster,
+        settings,
+        certificate,
+        inline_certificate,
+        objects,
+        file: spec.span.file,
+        span: spec.span,
+    };
     (Some(compiled), used, diagnostics)
+}
+
+/// `flux.curveCert`; the rules have checked that it can be read.
+fn inline_certificate(spec: &MiniCluster) -> Option<Certificate> {
+    let text = spec.spec.flux.as_ref()?.curve_cert.as_ref()?;
+    Certificate::parse(text.value.as_bytes()).ok()
 }
 
 /// Applies every patch that is for this cluster, in the order of the project file.

@@ -97,9 +97,15 @@ mod tests {
 
     #[test]
     fn versions_parse_within_the_supported_range() {
-        for (text, ok) in
-            [("1.28", true), ("1.37", true), ("1.27", false), ("1.38", false), ("1.31.2", false), ("v1.31", false), ("", false)]
-        {
+        for (text, ok) in [
+            ("1.28", true),
+            ("1.37", true),
+            ("1.27", false),
+            ("1.38", false),
+            ("1.31.2", false),
+            ("v1.31", false),
+            ("", false),
+        ] {
             assert_eq!(text.parse::<KubernetesVersion>().is_ok(), ok, "{text}");
         }
         assert_eq!("1.31".parse::<KubernetesVersion>().map(|v| v.to_string()), Ok("1.31".to_owned()));

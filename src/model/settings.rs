@@ -259,14 +259,7 @@ impl Layers {
     }
 
     /// Adds a value; a later one wins over an earlier one. An unknown key is reported with a suggestion.
-    pub fn add(
-        &mut self,
-        origin: Origin,
-        key: &str,
-        value: &str,
-        span: Option<Span>,
-        diagnostics: &mut Diagnostics,
-    ) {
+    pub fn add(&mut self, origin: Origin, key: &str, value: &str, span: Option<Span>, diagnostics: &mut Diagnostics) {
         let Some(info) = ALL.iter().find(|s| s.key == key) else {
             diagnostics.push(unknown_key(key, span));
             return;

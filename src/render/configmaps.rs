@@ -25,10 +25,8 @@ pub(super) fn flux(cluster: &Cluster) -> ConfigMap {
         BrokerToml::Generated(config) => config.to_toml(),
         BrokerToml::Written(text) => text.clone(),
     };
-    let mut data = BTreeMap::from([
-        ("broker.toml".to_owned(), config),
-        ("hostlist".to_owned(), format!("{}\n", broker.hosts)),
-    ]);
+    let mut data =
+        BTreeMap::from([("broker.toml".to_owned(), config), ("hostlist".to_owned(), format!("{}\n", broker.hosts))]);
     data.extend(broker.resources.as_ref().map(|r| ("R".to_owned(), format!("{}\n", r.trim_end()))));
     ConfigMap {
         metadata: guarded(cluster, &paths::flux_name(cluster)),
@@ -48,10 +46,8 @@ pub(super) fn size(cluster: &Cluster) -> Option<ConfigMap> {
         _ => String::new(),
     };
     let quorum = cluster.size.quorum.unwrap_or(cluster.size.pods);
-    let data = BTreeMap::from([
-        ("nodes".to_owned(), format!("{nodes}\n")),
-        ("quorum".to_owned(), format!("{quorum}\n")),
-    ]);
+    let data =
+        BTreeMap::from([("nodes".to_owned(), format!("{nodes}\n")), ("quorum".to_owned(), format!("{quorum}\n"))]);
     Some(ConfigMap {
         metadata: metadata(cluster, &paths::size_name(cluster)),
         data: Some(data),

@@ -34,10 +34,8 @@ pub struct RenderError {
 /// # Errors
 /// When a template fails, which is a bug.
 pub fn render(cluster: &Cluster, templates: &Templates) -> Result<Vec<Object>, RenderError> {
-    let mut objects = vec![
-        Object::ConfigMap(configmaps::scripts(cluster, templates)?),
-        Object::ConfigMap(configmaps::flux(cluster)),
-    ];
+    let mut objects =
+        vec![Object::ConfigMap(configmaps::scripts(cluster, templates)?), Object::ConfigMap(configmaps::flux(cluster))];
     objects.extend(configmaps::size(cluster).map(Object::ConfigMap));
     objects.push(Object::Service(services::headless(cluster)));
     objects.extend(cluster.sidecars.iter().filter_map(|s| services::sidecar(cluster, s)).map(Object::Service));

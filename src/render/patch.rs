@@ -74,7 +74,9 @@ fn read(like: &Object, value: Value) -> Result<Object, serde_json::Error> {
 /// Merge keys of the lists that strategic merge patches know (`patchMergeKey` in the Kubernetes API types).
 fn merge_key(field: &str, item: &Value) -> Option<&'static str> {
     match field {
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets" => Some("name"),
+        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets" => {
+            Some("name")
+        }
         "volumeMounts" => Some("mountPath"),
         "volumeDevices" => Some("devicePath"),
         "hostAliases" => Some("ip"),

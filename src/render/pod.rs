@@ -47,7 +47,10 @@ fn affinity(cluster: &Cluster) -> Option<core::Affinity> {
     let mut affinity = cluster.pod.spec.affinity.clone().unwrap_or_default();
     if cluster.pod.spread {
         affinity.pod_affinity = Some(core::PodAffinity {
-            preferred_during_scheduling_ignored_during_execution: Some(vec![prefer(cluster, "topology.kubernetes.io/zone")]),
+            preferred_during_scheduling_ignored_during_execution: Some(vec![prefer(
+                cluster,
+                "topology.kubernetes.io/zone",
+            )]),
             ..Default::default()
         });
         affinity.pod_anti_affinity = Some(core::PodAntiAffinity {
@@ -175,7 +178,8 @@ pub(super) fn read_only(volume: (&str, &str)) -> core::VolumeMount {
 fn volumes(cluster: &Cluster) -> Vec<core::Volume> {
     let view = &cluster.view;
     let memory = core::EmptyDirVolumeSource { medium: Some("Memory".to_owned()), size_limit: None };
-    let empty = |name: &str, source| core::Volume { name: name.to_owned(), empty_dir: Some(source), ..Default::default() };
+    let empty =
+        |name: &str, source| core::Volume { name: name.to_owned(), empty_dir: Some(source), ..Default::default() };
     let curve = core::SecretVolumeSource {
         secret_name: Some(cluster.certificate.secret.clone()),
         default_mode: Some(cluster.runner.certificate_mode),

@@ -86,8 +86,12 @@ pub(super) fn files(cluster: &Cluster, templates: &Templates) -> Result<Files, R
         files.insert(BATCH_FILE.to_owned(), script.clone());
     }
     for sidecar in &cluster.sidecars {
-        let container =
-            Container { kind: "", index: sidecar.index, name: &sidecar.container.name, entrypoint: &sidecar.entrypoint };
+        let container = Container {
+            kind: "",
+            index: sidecar.index,
+            name: &sidecar.container.name,
+            entrypoint: &sidecar.entrypoint,
+        };
         add_container(&mut files, templates, &container, sidecar.wait_for_socket)?;
     }
     for service in &cluster.services {
@@ -133,8 +137,12 @@ fn common(cluster: &Cluster, templates: &Templates, has_flux: bool) -> Result<St
 
 /// What scripts about the view need.
 fn view_values(cluster: &Cluster) -> Value {
-    let environment: Vec<Value> =
-        cluster.broker.environment.iter().map(|(name, value)| Value::from(vec![Value::from(name.as_str()), Value::from(value.as_str())])).collect();
+    let environment: Vec<Value> = cluster
+        .broker
+        .environment
+        .iter()
+        .map(|(name, value)| Value::from(vec![Value::from(name.as_str()), Value::from(value.as_str())]))
+        .collect();
     context! {
         mount => cluster.view.mount_path.as_str(),
         view => cluster.view.kind != ViewKind::Disabled,
@@ -266,11 +274,7 @@ fn submit(cluster: &Cluster, mut before: Vec<String>, submission: &Submission) -
     after.extend(command_words(&submission.command, "", runner.index, runner.script.as_deref()));
     let elastic = cluster.size.elastic;
     let nodes = if elastic { "$flux_gen_nodes".to_owned() } else { join(&submission.nodes) };
-    InitialProgram {
-        words: format!("{} {nodes} {}", join(&before), join(&after)),
-        splits_nodes: elastic,
-        batch: None,
-    }
+    InitialProgram { words: format!("{} {nodes} {}", join(&before), join(&after)), splits_nodes: elastic, batch: None }
 }
 
 fn batch(cluster: &Cluster, submission: &Submission) -> Value {
@@ -336,9 +340,9 @@ fn add_container(
     let Entrypoint::Wrapped { hooks, command, prefix, script } = container.entrypoint else { return Ok(()) };
     let Container { kind, index, name, .. } = container;
     let hook_files = format!("{kind}hook-{index}");
-    let program = command.as_ref().map(|command| {
-        join(&[prefix.clone(), command_words(command, kind, *index, script.as_deref())].concat())
-    });
+    let program = command
+        .as_ref()
+        .map(|command| join(&[prefix.clone(), command_words(command, kind, *index, script.as_deref())].concat()));
     let text = templates.render(
         "start.sh",
         context! {

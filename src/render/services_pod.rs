@@ -16,9 +16,7 @@ pub(super) fn services_pod(cluster: &Cluster) -> Option<core::Pod> {
     labels.insert("job-name".to_owned(), cluster.name.clone());
     let wrapped = cluster.services.iter().any(|s| matches!(s.entrypoint, Entrypoint::Wrapped { .. }));
     let mut volumes: Vec<core::Volume> = cluster.service_volumes.values().cloned().collect();
-    volumes.extend(
-        wrapped.then(|| pod::config_map(paths::SCRIPTS.0, paths::scripts_name(cluster), Some(0o555))),
-    );
+    volumes.extend(wrapped.then(|| pod::config_map(paths::SCRIPTS.0, paths::scripts_name(cluster), Some(0o555))));
     let mut spec = cluster.pod.spec.clone();
     spec.affinity = cluster.pod.spec.affinity.clone();
     spec.containers = cluster.services.iter().map(container).collect();

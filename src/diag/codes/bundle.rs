@@ -1,3 +1,18 @@
-//! `FG6xx`.
+//! `FG6xx`: bundles and files.
 
-super::codes! {}
+super::codes! {
+    DUPLICATE_CLUSTER = "FG601", "two clusters with one name", "Two MiniClusters have the same namespace and name, so they would share a folder and every object name. Rename one of them. A MiniCluster without a namespace goes to the folder `default`, as does one in the namespace `default`.";
+    DUPLICATE_OBJECT = "FG602", "one object described twice", "Two documents, or two clusters of one namespace, describe the same Kubernetes object (same group, kind, namespace and name) with different content. Only one of them could be applied, and kustomize refuses the folder. Companion documents with exactly the same content are merged and are no error.";
+    EMPTY_RESULT = "FG603", "nothing to build", "The sources hold no MiniCluster and no other Kubernetes document. An empty result is never written: a GitOps controller that prunes would delete everything that runs. To remove the last cluster delete its folder by hand.";
+    CONFIG_MAP_TOO_LARGE = "FG604", "ConfigMap too large", "An API server stores at most 1 MiB per ConfigMap. flux-gen stops at 900 kB so that there is room for metadata. Move large data into the image or a volume.";
+    CONFIG_MAP_LARGE = "FG605", "ConfigMap large for client-side apply", "`kubectl apply` without `--server-side` keeps a copy of the whole object in an annotation, and annotations are limited to 256 KiB. Apply with `--server-side`, or move data into the image or a volume.";
+    FOLDER_CLASH = "FG606", "folder name needed twice", "Companion documents go to `<namespace>/companions/` and `cluster/`. A cluster called `companions` in a namespace that has companions, or a namespace called `cluster` in a project that has cluster-wide documents, would need the same folder. Rename the cluster or namespace.";
+    NOT_AN_OBJECT = "FG607", "not a Kubernetes object", "A document beside the MiniClusters needs `apiVersion`, `kind` and `metadata.name` to be part of a bundle. `generateName` is not enough, because applying such a document twice makes two objects, and kustomize refuses it. Files that kustomize itself reads (`kustomization.yaml`) are not objects either.";
+    UNWRITABLE_OBJECT = "FG608", "object cannot be written as YAML", "The object holds a value that has no YAML form. This is a fault of flux-gen; please report it with the spec.";
+    HAND_EDITED = "FG609", "generated file edited by hand", "The file was written by flux-gen (its digest is in `bundle.json`) and was changed since. It is not overwritten or removed, and nothing else is written either. Move the change into the spec or into `patches` of the project file, then delete the file or run again with `--force`.";
+    FOREIGN_IN_THE_WAY = "FG610", "file of somebody else in the way", "A file that flux-gen did not write stands where a generated file belongs. Move it away, or let flux-gen take its place with `--force`.";
+    UNREADABLE_INDEX = "FG611", "unreadable bundle.json", "`bundle.json` says which files of a folder flux-gen owns. It is not readable (a merge conflict, perhaps), so nothing in the folder can be told from foreign files. Restore it from version control, or run again with `--force`, which overwrites the generated files and keeps all others.";
+    LEAVES_OUTPUT = "FG612", "output leads elsewhere", "Below the output folder a symbolic link or a file stands where a folder of flux-gen belongs. It is not followed, because writing through it would change files outside of the output. Replace it with a folder; only the output folder itself may be a link.";
+    INTERRUPTED_WRITE = "FG613", "interrupted write found", "An earlier `build` was stopped in the middle. `.flux-gen` in the output folder holds what it had not finished. The next `build` cleans up; commands that do not write only tell so.";
+    LOCAL_ONLY = "FG614", "document marked as local only", "The annotation `config.kubernetes.io/local-config` keeps a document from being applied, and kustomize drops it. It is left out of the bundle.";
+}

@@ -2,7 +2,7 @@
 
 use super::containers::runner_spec;
 use super::written::{number, text};
-use super::{origin_note, Size};
+use super::{Size, origin_note};
 use crate::diag::{Diagnostic, Diagnostics, Span, codes::model as codes};
 use crate::model::settings::{Cpus, Settings};
 use crate::object::quantity::Quantity;

@@ -117,7 +117,10 @@ fn pod_resources(
             Diagnostic::error(
                 codes::NEEDS_NEWER_KUBERNETES,
                 written.span,
-                format!("`pod.resources` needs pod-level resources, which Kubernetes {} has not", settings.kubernetes_version),
+                format!(
+                    "`pod.resources` needs pod-level resources, which Kubernetes {} has not",
+                    settings.kubernetes_version
+                ),
             )
             .help("write `resources` on the containers, or set `kubernetes-version` to 1.34 or later"),
         );

@@ -70,7 +70,13 @@ pub fn effective_settings(
         let overrides = project.clusters.iter().flat_map(|c| c.value.iter());
         for cluster in overrides.filter(|c| c.key.value == name || Some(&c.key.value) == qualified.as_ref()) {
             for entry in cluster.value.settings.iter().flat_map(|s| s.value.iter()) {
-                layers.add(Origin::ClusterOverride, &entry.key, &entry.value.value.0, Some(entry.value.span), diagnostics);
+                layers.add(
+                    Origin::ClusterOverride,
+                    &entry.key,
+                    &entry.value.value.0,
+                    Some(entry.value.span),
+                    diagnostics,
+                );
             }
         }
     }
@@ -85,6 +91,21 @@ pub fn effective_settings(
     layers.resolve(diagnostics)
 }
 
+/// The settings of the whole project, as they are for a cluster that overrides nothing. Mistakes in them are reported by
+/// [`effective_settings`].
+#[must_use]
+pub fn project_settings(project: Option<&Project>, set: &[(String, String)]) -> Settings {
+    let ignored = &mut Diagnostics::new();
+    let mut layers = Layers::new();
+    for entry in project.and_then(|p| p.settings.as_ref()).iter().flat_map(|s| s.value.iter()) {
+        layers.add(Origin::Project, &entry.key, &entry.value.value.0, None, ignored);
+    }
+    for (key, value) in set {
+        layers.add(Origin::CommandLine, key, value, None, ignored);
+    }
+    layers.resolve(ignored)
+}
+
 /// Resolves one MiniCluster.
 #[must_use]
 pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnostics) {
@@ -95,6 +116,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let network = network(spec, &name);
     let view = view::view(&spec.spec, settings, &mut diagnostics);
     let index = containers::runner_index(&spec.spec);
+    containers::check_images(&spec.spec, &mut diagnostics);
     let program = program::program(&spec.spec, index, size, settings, &mut diagnostics);
     let broker = broker::broker(
         &spec.spec,
@@ -173,7 +195,7 @@ fn certificate(spec: &MiniCluster, context: &Context<'_>, name: &str) -> Certifi
 
 /// Name of the Secret for a certificate: it changes exactly when the key pair does.
 #[must_use]
-pub(crate) fn secret_name(owner: &str, public_key: &str) -> String {
+pub fn secret_name(owner: &str, public_key: &str) -> String {
     let digest = Sha256::digest(public_key.as_bytes());
     let hex: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
     format!("{owner}-curve-{hex}")

@@ -1,13 +1,13 @@
 //! What the leader runs.
 
+use super::Size;
 use super::containers::{command_words, runner_spec};
 use super::cores::{affinity_flags, cores};
 use super::written::{flag, number, text};
-use super::Size;
 use crate::diag::Diagnostics;
 use crate::model::settings::Settings;
-use crate::model::{Program, Submission, Words};
 use crate::model::words;
+use crate::model::{Program, Submission, Words};
 use crate::spec::minicluster::{Container, MiniClusterSpec};
 
 /// Resolves the mode: diagnostics, interactive, none, launcher, batch or submit, in this order.
@@ -132,7 +132,10 @@ mod tests {
         let submit = ["flux".to_owned(), "submit".to_owned()];
         let script = batch("echo one\n\n# note\necho \"three\" $HOME \\\n  more\n", &submit, &[], "/l o");
         let lines: Vec<_> = script.lines().collect();
-        assert_eq!(lines[3], "flux submit --flags waitable --error='/l o/job-0.err' --output='/l o/job-0.out' echo one");
+        assert_eq!(
+            lines[3],
+            "flux submit --flags waitable --error='/l o/job-0.err' --output='/l o/job-0.out' echo one"
+        );
         assert_eq!(lines[4], "");
         assert_eq!(lines[5], "# note");
         assert!(lines[6].ends_with("job-3.out' echo \"three\" $HOME \\"), "{}", lines[6]);

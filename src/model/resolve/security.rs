@@ -12,10 +12,7 @@ pub(super) fn container(value: Option<&Spanned<written::SecurityContext>>) -> Op
     let context = core::SecurityContext {
         allow_privilege_escalation: s.allow_privilege_escalation.as_ref().map(|v| v.value),
         app_armor_profile: None,
-        capabilities: s
-            .capabilities
-            .as_ref()
-            .map(|c| core::Capabilities { add: list(&c.add), drop: list(&c.drop) }),
+        capabilities: s.capabilities.as_ref().map(|c| core::Capabilities { add: list(&c.add), drop: list(&c.drop) }),
         privileged: s.privileged.as_ref().map(|v| v.value),
         proc_mount: owned(&s.proc_mount),
         read_only_root_filesystem: s.read_only_root_filesystem.as_ref().map(|v| v.value),

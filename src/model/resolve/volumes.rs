@@ -13,9 +13,7 @@ use crate::spec::{Map, Spanned};
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Volumes of the cluster's pods and of the services Pod, by name.
-pub(super) fn volumes(
-    spec: &MiniClusterSpec,
-) -> (BTreeMap<String, core::Volume>, BTreeMap<String, core::Volume>) {
+pub(super) fn volumes(spec: &MiniClusterSpec) -> (BTreeMap<String, core::Volume>, BTreeMap<String, core::Volume>) {
     (of(spec.containers.as_ref()), of(spec.services.as_ref()))
 }
 
@@ -59,11 +57,8 @@ fn volume(name: &str, written: &Volume) -> core::Volume {
             ..Default::default()
         });
     } else if let Some(secret) = owned(&written.secret_name) {
-        volume.secret = Some(core::SecretVolumeSource {
-            secret_name: Some(secret),
-            items: items(written),
-            ..Default::default()
-        });
+        volume.secret =
+            Some(core::SecretVolumeSource { secret_name: Some(secret), items: items(written), ..Default::default() });
     } else if flag(&written.empty_dir) {
         volume.empty_dir = Some(core::EmptyDirVolumeSource {
             medium: text(&written.empty_dir_medium).map(medium),
@@ -72,8 +67,7 @@ fn volume(name: &str, written: &Volume) -> core::Volume {
     } else if let Some(path) = owned(&written.host_path) {
         volume.host_path = Some(core::HostPathVolumeSource { path, type_: Some("Directory".to_owned()) });
     } else if let Some(name) = owned(&written.config_map_name) {
-        volume.config_map =
-            Some(core::ConfigMapVolumeSource { name, items: items(written), ..Default::default() });
+        volume.config_map = Some(core::ConfigMapVolumeSource { name, items: items(written), ..Default::default() });
     } else {
         volume.persistent_volume_claim = Some(core::PersistentVolumeClaimVolumeSource {
             claim_name: owned(&written.claim_name).unwrap_or_default(),
@@ -89,9 +83,7 @@ fn medium(written: &str) -> String {
 }
 
 fn items(written: &Volume) -> Option<Vec<core::KeyToPath>> {
-    let items: Vec<_> = texts(&written.items)
-        .into_iter()
-        .map(|(key, path)| core::KeyToPath { key, path, mode: None })
-        .collect();
+    let items: Vec<_> =
+        texts(&written.items).into_iter().map(|(key, path)| core::KeyToPath { key, path, mode: None }).collect();
     (!items.is_empty()).then_some(items)
 }

@@ -1,11 +1,10 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # used by the scripts that source this
 # Names and functions that every script of this cluster shares. Sourced, never run.
 # Names without flux_gen are for hooks: they are the ones the Flux Operator's documents give.
 export viewbase={{ mount|sh }}
 export viewroot="$viewbase/view"
 export configroot="$viewbase/config"
 export fluxsocket="local://$configroot/run/flux/local"
-# shellcheck disable=SC2034 # for hooks
 mainHost={{ main_host|sh }}
 flux_gen_quiet={{ quiet|int }}
 flux_gen_strict={{ strict|int }}

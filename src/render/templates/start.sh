@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the hooks and the command of container {{ comment }}, which does not run Flux itself.
-# shellcheck disable=SC1091 # stands in the same ConfigMap
+# shellcheck disable=SC1091,SC2154,SC2034,SC2016 # names come from, and go to, common.sh and hooks in the same ConfigMap
 . /flux_operator/{{ common }}
 trap flux_gen_on_exit EXIT
 flux_gen_home
@@ -19,7 +19,6 @@ until [ -S "$configroot/run/flux/local" ]; do
     flux_gen_sleep 0.2
 done
 {% endif %}
-# shellcheck disable=SC2034 # for hooks
 asFlux=
 flux_gen_hook /flux_operator/{{ hooks }}-preCommand.sh
 flux_gen_hook /flux_operator/{{ hooks }}-pre.sh

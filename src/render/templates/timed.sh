@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs a command and prints how long it took: timed.sh NAME COMMAND [ARGUMENT ...].
-# shellcheck disable=SC1091 # stands in the same ConfigMap
+# shellcheck disable=SC1091,SC2154,SC2034 # names come from, and go to, common.sh and hooks in the same ConfigMap
 . /flux_operator/common.sh
 flux_gen_name=$1
 shift

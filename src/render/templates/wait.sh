@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs Flux in {{ comment }}: the leader on index 0, followers on the others.
-# shellcheck disable=SC1091 # stands in the same ConfigMap
+# shellcheck disable=SC1091,SC2154,SC2034,SC2016 # names come from, and go to, common.sh and hooks in the same ConfigMap
 . /flux_operator/common.sh
 trap flux_gen_on_exit EXIT
 flux_gen_home
@@ -12,7 +12,6 @@ if [ "$HOSTNAME" = "$mainHost" ]; then flux_gen_role=leader; fi
 {% else %}
 flux_gen_role=follower
 {% endif %}
-# shellcheck disable=SC2034 # for hooks
 workdir=$PWD
 flux_gen_paths
 flux_gen_helpers
@@ -73,7 +72,7 @@ fi
 # Flux refuses a certificate that others may read, and a Secret volume cannot be private to one user: a copy in memory can.
 {% if public_key %}
 flux_gen_found=
-while read -r flux_gen_key _ flux_gen_value; do
+while read -r flux_gen_key _ flux_gen_value || [ -n "$flux_gen_key" ]; do
     if [ "$flux_gen_key" = public-key ]; then flux_gen_found=$flux_gen_value; fi
 done < /etc/flux-gen-curve/curve.cert
 if [ "$flux_gen_found" != {{ public_key_quoted|sh }} ]; then
@@ -88,6 +87,7 @@ if [ "$flux_gen_me" = 0 ]; then chown "$flux_gen_uid:$flux_gen_gid" /run/flux-ge
 {% endif %}
 
 # Runs the broker with the given arguments added; its exit code is left in flux_gen_code.
+# shellcheck disable=SC2120 # followers add none
 flux_gen_broker() {
 {% if timed %}
     flux_gen_now
@@ -108,7 +108,6 @@ flux_gen_lead() {
 {% if elastic %}
     read -r flux_gen_quorum < /etc/flux-gen-size/quorum
     set -- "$@" {{ option }}"-Sbroker.quorum=$flux_gen_quorum"
-    # shellcheck disable=SC2034 # not every mode submits
     read -r flux_gen_nodes < /etc/flux-gen-size/nodes
 {% endif %}
 {% if archive %}
@@ -190,6 +189,7 @@ flux_gen_follow() {
     while :; do
         flux_gen_wait_for_parent
         flux_gen_since=$SECONDS
+        # shellcheck disable=SC2119
         flux_gen_broker
         if [ "$flux_gen_code" = 0 ]; then
 {% if follower_exits %}
