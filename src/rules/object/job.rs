@@ -8,8 +8,8 @@ use k8s_openapi::api::batch::v1::{
 };
 
 use super::check::{Check, Path};
-use super::pod::{self, Kind};
 use super::meta;
+use super::pod::{self, Kind};
 use crate::rules::syntax;
 
 const MOST: i64 = i32::MAX as i64;
@@ -132,7 +132,8 @@ fn success_policy(check: &mut Check, at: &Path, job: &JobSpec, indexed: bool) {
     if rules.is_empty() || rules.len() > MOST_RULES {
         check.problem(&at.key("rules"), format!("must be 1 to {MOST_RULES} rules, not {}", rules.len()));
     }
-    let completions = job.completions.unwrap_or(0);
+    // One that is missing has been reported.
+    let completions = job.completions.unwrap_or(i32::MAX);
     for (index, rule) in rules.iter().enumerate() {
         let at = at.key("rules").at(index);
         if rule.succeeded_count.is_none() && rule.succeeded_indexes.is_none() {

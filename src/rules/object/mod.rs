@@ -72,4 +72,3 @@ fn one(check: &mut Check, object: &Object) {
         },
     }
 }
-

@@ -19,8 +19,6 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec, kind: Kind) {
     let volumes = volume::volumes(check, &at.key("volumes"), pod.volumes.as_deref().unwrap_or_default());
     container::containers(check, at, pod, &volumes);
     restart_policy(check, &at.key("restartPolicy"), pod, kind);
-    let seconds = at.key("terminationGracePeriodSeconds");
-    check.optional_range(&seconds, pod.termination_grace_period_seconds, 0, i64::MAX);
     check.optional_range(&at.key("activeDeadlineSeconds"), pod.active_deadline_seconds, 1, i64::from(i32::MAX));
     dns(check, at, pod);
     names(check, at, pod);

@@ -62,8 +62,7 @@ pub(super) fn container(check: &mut Check, at: &Path, resources: &ResourceRequir
         }
     }
     let mut names = limits.keys().chain(requests.keys());
-    if names.clone().any(|name| name.starts_with("hugepages-"))
-        && !names.any(|name| name == "cpu" || name == "memory")
+    if names.clone().any(|name| name.starts_with("hugepages-")) && !names.any(|name| name == "cpu" || name == "memory")
     {
         check.problem(&at, "huge pages need cpu or memory beside them");
     }

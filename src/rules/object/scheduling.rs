@@ -50,10 +50,18 @@ fn affinity(check: &mut Check, at: &Path, affinity: &Affinity) {
         }
     }
     let near = affinity.pod_affinity.as_ref().map(|a| {
-        ("podAffinity", &a.required_during_scheduling_ignored_during_execution, &a.preferred_during_scheduling_ignored_during_execution)
+        (
+            "podAffinity",
+            &a.required_during_scheduling_ignored_during_execution,
+            &a.preferred_during_scheduling_ignored_during_execution,
+        )
     });
     let far = affinity.pod_anti_affinity.as_ref().map(|a| {
-        ("podAntiAffinity", &a.required_during_scheduling_ignored_during_execution, &a.preferred_during_scheduling_ignored_during_execution)
+        (
+            "podAntiAffinity",
+            &a.required_during_scheduling_ignored_during_execution,
+            &a.preferred_during_scheduling_ignored_during_execution,
+        )
     });
     for (field, required, preferred) in near.into_iter().chain(far) {
         let at = at.key(field);

@@ -16,10 +16,10 @@ pub(super) fn service(check: &mut Check, at: &Path, service: &ServiceSpec) {
     if headless && kind != "ClusterIP" {
         check.problem(&at.key("clusterIP"), format!("`None` does not go with type {kind}"));
     }
-    if let Some(ip) = service.cluster_ip.as_ref().filter(|ip| !ip.is_empty() && *ip != "None") {
-        if ip.parse::<std::net::IpAddr>().is_err() {
-            check.problem(&at.key("clusterIP"), format!("`{ip}` is no IP address, nor `None`"));
-        }
+    if let Some(ip) = service.cluster_ip.as_ref().filter(|ip| !ip.is_empty() && *ip != "None")
+        && ip.parse::<std::net::IpAddr>().is_err()
+    {
+        check.problem(&at.key("clusterIP"), format!("`{ip}` is no IP address, nor `None`"));
     }
     meta::labels(check, &at.key("selector"), service.selector.as_ref());
     check.optional_word(&at.key("sessionAffinity"), service.session_affinity.as_ref(), &["None", "ClientIP"]);
@@ -51,7 +51,8 @@ pub(super) fn service(check: &mut Check, at: &Path, service: &ServiceSpec) {
 fn one_port(check: &mut Check, at: &Path, port: &ServicePort, kind: &str) {
     check.range(&at.key("port"), port.port, 1, 65535);
     check.optional_word(&at.key("protocol"), port.protocol.as_ref(), &["TCP", "UDP", "SCTP"]);
-    if let Some(target) = &port.target_port {
+    // 0 is defaulted to the port.
+    if let Some(target) = port.target_port.as_ref().filter(|target| **target != IntOrString::Int(0)) {
         port_number_or_name(check, &at.key("targetPort"), target);
     }
     check.optional_form(&at.key("appProtocol"), port.app_protocol.as_ref(), syntax::qualified_name);
