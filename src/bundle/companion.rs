@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::names::{self, CLUSTER_FOLDER, COMPANIONS_FOLDER};
-use super::{Bundle, SourceRef};
+use super::{Bundle, SecretForm, SourceRef};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::object::Object;
@@ -45,10 +45,13 @@ impl ObjectId {
         Self::new(object.api_version(), object.kind(), object.namespace(), object.name())
     }
 
-    /// The id of a cluster's Secret.
+    /// The id of the Secret that a bundle carries, if it does.
     #[must_use]
-    pub fn of_secret(bundle: &Bundle, name: &str) -> Self {
-        Self::new("v1", "Secret", bundle.namespace.as_deref(), name)
+    pub fn of_secret(bundle: &Bundle) -> Option<Self> {
+        match &bundle.secret {
+            SecretForm::Plain { name, .. } => Some(Self::new("v1", "Secret", bundle.namespace.as_deref(), name)),
+            SecretForm::Existing => None,
+        }
     }
 
     fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {

@@ -15,6 +15,7 @@ use super::yaml::{self, YamlError};
 use super::{Bundle, SecretForm, SourceRef, kustomization, secret, sha256_hex};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics};
+use crate::model::secret_name;
 use crate::object::Object;
 
 /// Most bytes of data in one ConfigMap. An API server stores 1 MiB, metadata included.
@@ -72,7 +73,9 @@ pub fn layout(
     check_sizes(bundles, &prepared, &mut diagnostics);
 
     let mut tree = FileTree::default();
-    let folders: Vec<_> = sorted.par_iter().map(|(path, bundle)| (path, bundle, cluster_folder(bundle))).collect();
+    let secrets = secret_folders(&sorted);
+    let make = |(path, bundle): &(String, &Bundle)| cluster_folder(bundle, secrets.values().any(|of| of == path));
+    let folders: Vec<_> = sorted.par_iter().map(|item| (&item.0, item.1, make(item))).collect();
     for (path, bundle, folder) in folders {
         match folder {
             Ok(folder) => drop(tree.folders.insert(path.clone(), folder)),
@@ -126,13 +129,10 @@ fn check_objects(
 ) -> Vec<Prepared> {
     let mut seen: BTreeMap<ObjectId, &Bundle> = BTreeMap::new();
     for (_, bundle) in sorted {
-        let secret = match &bundle.secret {
-            SecretForm::Plain { name, .. } => Some(ObjectId::of_secret(bundle, name)),
-            SecretForm::Existing => None,
-        };
-        for id in bundle.objects.iter().map(ObjectId::of).chain(secret) {
+        for id in bundle.objects.iter().map(ObjectId::of).chain(ObjectId::of_secret(bundle)) {
             let Some(first) = seen.insert(id.clone(), bundle) else { continue };
-            if folder_of(first) == folder_of(bundle) && first.title() == bundle.title() {
+            let shared = ObjectId::of_secret(bundle).as_ref() == Some(&id) && first.secret == bundle.secret;
+            if shared || folder_of(first) == folder_of(bundle) {
                 continue;
             }
             let message = format!(
@@ -186,6 +186,22 @@ fn check_objects(
     merged
 }
 
+/// In which folder each Secret stands. Clusters of a bursting group share one: it goes to the cluster that it is named
+/// after, or to the first.
+fn secret_folders(sorted: &[(String, &Bundle)]) -> BTreeMap<ObjectId, String> {
+    let mut folders = BTreeMap::new();
+    for (path, bundle) in sorted {
+        let (Some(id), SecretForm::Plain { name, .. }) = (ObjectId::of_secret(bundle), &bundle.secret) else {
+            continue;
+        };
+        let owner = bundle.public_key.as_ref().is_some_and(|key| *name == secret_name(&bundle.name, key));
+        if owner || !folders.contains_key(&id) {
+            folders.insert(id, path.clone());
+        }
+    }
+    folders
+}
+
 /// Size rules of ConfigMaps.
 fn check_sizes(bundles: &[Bundle], companions: &[Prepared], diagnostics: &mut Diagnostics) {
     for bundle in bundles {
@@ -225,13 +241,15 @@ fn config_map_size(map: &ConfigMap) -> usize {
 }
 
 /// The folder of one cluster.
-fn cluster_folder(bundle: &Bundle) -> Result<Folder, YamlError> {
+fn cluster_folder(bundle: &Bundle, with_secret: bool) -> Result<Folder, YamlError> {
     let header = yaml::header(&bundle.source.path);
     let mut files = BTreeMap::new();
     for (name, object) in file_names(bundle) {
         files.insert(name, format!("{header}{}", object_yaml(object)?).into_bytes());
     }
-    if let SecretForm::Plain { name, certificate } = &bundle.secret {
+    if let SecretForm::Plain { name, certificate } = &bundle.secret
+        && with_secret
+    {
         let body = secret::secret_yaml(bundle.namespace.as_deref(), name, certificate)?;
         let file = names::object_file("secret", &short_name(bundle, name, true));
         files.insert(file, format!("{header}{}", body.as_str()).into_bytes());

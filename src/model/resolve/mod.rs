@@ -116,6 +116,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let network = network(spec, &name);
     let view = view::view(&spec.spec, settings, &mut diagnostics);
     let index = containers::runner_index(&spec.spec);
+    containers::check_images(&spec.spec, &mut diagnostics);
     let program = program::program(&spec.spec, index, size, settings, &mut diagnostics);
     let broker = broker::broker(
         &spec.spec,
@@ -194,7 +195,7 @@ fn certificate(spec: &MiniCluster, context: &Context<'_>, name: &str) -> Certifi
 
 /// Name of the Secret for a certificate: it changes exactly when the key pair does.
 #[must_use]
-pub(crate) fn secret_name(owner: &str, public_key: &str) -> String {
+pub fn secret_name(owner: &str, public_key: &str) -> String {
     let digest = Sha256::digest(public_key.as_bytes());
     let hex: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
     format!("{owner}-curve-{hex}")
