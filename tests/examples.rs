@@ -109,7 +109,8 @@ fn comments_name_objects_that_are_there() {
         assert!(comment.len() >= 3, "{folder}: no comment that tells what it shows");
         let (namespace, name) = folder.split_once('/').unwrap();
         let job = &documents(&root().join("generated").join(&folder).join("job.yaml"))[0];
-        let containers = ["/spec/template/spec/containers", "/spec/template/spec/initContainers"].map(|p| job.pointer(p));
+        let containers =
+            ["/spec/template/spec/containers", "/spec/template/spec/initContainers"].map(|p| job.pointer(p));
         let containers: Vec<&str> =
             containers.into_iter().flatten().flat_map(|c| c.as_array().unwrap()).map(|c| text(c, "/name")).collect();
         let words: Vec<&str> = comment.iter().flat_map(|line| line.split_whitespace()).collect();
@@ -121,7 +122,9 @@ fn comments_name_objects_that_are_there() {
                     assert_eq!(job.trim_end_matches(')'), name, "{folder}");
                 }
                 // The other -c is that of bash, with quoted text.
-                ["-c", written] if !written.starts_with('\'') => assert!(containers.contains(&written), "{folder}: no container {written}"),
+                ["-c", written] if !written.starts_with('\'') => {
+                    assert!(containers.contains(&written), "{folder}: no container {written}")
+                }
                 _ => {}
             }
         }
