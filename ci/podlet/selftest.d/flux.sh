@@ -22,7 +22,7 @@ hosts = [ { host = \"$1-[0-$last]\" } ]
 " --from-literal=R="{\"version\": 1, \"execution\": {\"R_lite\": [{\"rank\": \"0-$last\", \"children\": {\"core\": \"0\"}}], \"nodelist\": [\"$1-[0-$last]\"]}}" \
     --from-literal=run.sh='
 mkdir -p /run/flux && cp /cert/curve.cert /run/cert/ && chmod 0400 /run/cert/curve.cert
-export PATH=$PATH:/opt/view/bin
+export PATH=$PATH:$(echo /opt/views/._view/*/bin)
 [ -z "$BREAK" ] || eval "$BREAK"
 if [ "$JOB_COMPLETION_INDEX" != 0 ]; then
   until (exec 3<>"/dev/tcp/${HOSTNAME%-*}-0.${HOSTNAME%-*}/8050") 2>/dev/null; do sleep 0.1; done
@@ -78,7 +78,6 @@ spec:
         - {name: run, mountPath: /run/cert}
         - {name: view, mountPath: /opt/views, subPath: opt/views}
         - {name: view, mountPath: /opt/software, subPath: opt/software}
-        - {name: view, mountPath: /opt/view, subPath: opt/view}
         - {name: log, mountPath: /log}
 YAML
 }
@@ -140,11 +139,11 @@ sleep 1.5
 leader=$(pod_of f-idle 0)
 for _ in {1..50}; do
   up=$("$podlet" exec --state "$state" "$ns/$leader" -- bash -c \
-    'PATH=$PATH:/opt/view/bin flux proxy local:///run/cert/local flux resource list 2>&1 | grep -c "down      0"' || true)
+    'PATH=$PATH:$(echo /opt/views/._view/*/bin); export PATH; flux proxy local:///run/cert/local flux resource list 2>&1 | grep -c "down      0"' || true)
   [[ $up == 1 ]] && break
   sleep 0.1
 done
-"$podlet" exec --state "$state" "$ns/$leader" -- bash -c 'PATH=$PATH:/opt/view/bin flux proxy local:///run/cert/local flux shutdown'
+"$podlet" exec --state "$state" "$ns/$leader" -- bash -c 'PATH=$PATH:$(echo /opt/views/._view/*/bin); export PATH; flux proxy local:///run/cert/local flux shutdown'
 check 'flux: interactive, proxy, shutdown: all exit 0' "$t" '1 0 0 ' "$up $(codes f-idle 2)"
 
 t=$(now)
