@@ -112,7 +112,7 @@ check 'flux: the program fails: leader 3, follower 0' "$t" '3 0 ' "$(codes f-fai
 t=$(now)
 # shellcheck disable=SC2016
 flux_job f-batch 2 'cd /tmp; printf "#!/bin/bash\nflux submit --flags waitable --output=o.txt bash -c \"exit 5\"\nflux submit --flags waitable true\nflux queue idle\nflux job wait --all\n" > b.sh; flux batch -N2 --flags waitable ./b.sh > id; flux job wait --all; echo rc=$?; cat flux-$(cat id).out'
-check 'flux: batch, a failing line is reported' "$t" 'rc=1' "$(codes f-batch 2 >/dev/null; flux_log f-batch 0 | grep rc=)"
+check 'flux: batch, a failing line is reported' "$t" 'rc=1' "$(codes f-batch 2 >/dev/null; flux_log f-batch 0 | grep ^rc=)"
 check 'flux: nested output' "$t" '0 jobs' "$(flux_log f-batch 0 | grep -o '0 jobs')"
 
 t=$(now)
@@ -160,7 +160,7 @@ t=$(now)
 flux_job f-wait 3 true '' '[ "$JOB_COMPLETION_INDEX" != 2 ] || exec sleep 60'
 sleep 2
 "$podlet" exec --state "$state" "$ns/$(pod_of f-wait 0)" -- bash -c 'kill -TERM 1'
-check 'flux: TERM before quorum: leader 0, joined follower 0' "$t" '0 0 ' "$(codes f-wait 2)"
+check 'flux: TERM before quorum: leader 0, joined follower 0' "$t" '0 0' "$(codes f-wait 2 | xargs)"
 k delete job f-wait --wait=false >/dev/null
 
 t=$(now)
