@@ -207,10 +207,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Exists`] unless `replace`; what the operating system says.
     pub fn make(&self, need: &CertificateNeed, replace: bool) -> Result<Added, StoreError> {
-        let mut random = [0; crate::flux::certificate::KEY_BYTES];
-        getrandom::fill(&mut random).map_err(|e| StoreError::Random(e.to_string()))?;
-        let certificate = Certificate::from_secret_bytes(random, &need.name);
-        random.zeroize();
+        let certificate = fresh(&need.name)?;
         let text = certificate.to_file_text();
         self.add(need, text.as_bytes(), certificate.public_key(), replace)
     }
@@ -312,6 +309,18 @@ impl Store {
         write_file(&path, text.as_bytes(), 0o644, true).at("write", &path)?;
         Ok(Some(path))
     }
+}
+
+/// A new key pair from the operating system's random numbers, kept nowhere.
+///
+/// # Errors
+/// When there are no random numbers.
+pub fn fresh(name: &str) -> Result<Certificate, StoreError> {
+    let mut random = [0; crate::flux::certificate::KEY_BYTES];
+    getrandom::fill(&mut random).map_err(|e| StoreError::Random(e.to_string()))?;
+    let certificate = Certificate::from_secret_bytes(random, name);
+    random.zeroize();
+    Ok(certificate)
 }
 
 /// 40 characters of Z85 that stand for 32 bytes.

@@ -1,7 +1,7 @@
 //! `FG5xx`: certificates.
 
 super::codes! {
-    CERTIFICATE_MISSING = "FG501", "no certificate", "Every cluster has a CURVE certificate, which is an input like the spec: bundles are made from it and never invent one. `flux-gen build` into a folder makes a missing one once; commands that only look (`check`, `diff`, `build --stdout`) do not. Make it with `flux-gen cert new`, or commit `certs/public.json` so that the public half is enough.";
+    CERTIFICATE_MISSING = "FG501", "no certificate", "Every cluster has a CURVE certificate, which is an input like the spec: bundles are made from it and never invent one. With `secrets: plain` the bundle carries it, so it must be in the store. `flux-gen build` into a folder makes a missing one once; commands that only look (`check`, `diff`, `build --stdout`) do not. Make it with `flux-gen cert new`.";
     CERTIFICATE_UNUSABLE = "FG502", "certificate unusable", "The file in the certificate store is not a certificate that Flux accepts. Replace it with `flux-gen cert import` or `flux-gen cert new --replace`.";
     KEYS_DISAGREE = "FG503", "certificate is not the recorded one", "The certificate in the store has another public key than `certs/public.json` records. One of them is out of date; building with the wrong one would replace the key of a running cluster. Get the current certificate from whoever made it and run `flux-gen cert import`, or, if the one in the store is right, import that one with `--replace`.";
     CERTIFICATE_OPEN = "FG504", "certificate readable by others", "Whoever reads the certificate controls the cluster's Flux instance. Take the permission away: `chmod 600`.";
