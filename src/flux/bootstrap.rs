@@ -402,9 +402,12 @@ mod tests {
     use super::*;
     use crate::flux::config::HostEntry;
 
-    fn bootstrap(hosts: &[(&str, Option<&str>, Option<&str>, Option<&str>)]) -> Bootstrap {
+    /// `host`, `bind`, `connect`, `parent`.
+    type Entry<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Option<&'a str>);
+
+    fn bootstrap(hosts: &[Entry<'_>]) -> Bootstrap {
         let text = |value: &Option<&str>| value.map(str::to_owned);
-        let entry = |(host, bind, connect, parent): &(&str, _, _, _)| HostEntry {
+        let entry = |(host, bind, connect, parent): &Entry<'_>| HostEntry {
             host: (*host).to_owned(),
             bind: text(bind),
             connect: text(connect),

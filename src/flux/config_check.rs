@@ -86,7 +86,7 @@ pub struct Context<'a> {
     pub online: Option<&'a IdSet>,
     /// The files of the pods by path.
     pub files: &'a dyn Fn(&str) -> PodFile,
-    /// Network interfaces of the leader; `None`: not known.
+    /// Names and addresses of the leader's network interfaces; `None`: not known.
     pub interfaces: Option<&'a [&'a str]>,
     /// The hardware of the leader, a set of the single rank 0; `None`: not known.
     pub hardware: Option<&'a ResourceSet>,

@@ -11,11 +11,7 @@ const NO_SETTINGS: &str = "attributes: the case sets none";
 /// The settings of the leader decide whether it starts; everything else of these cases is not about them.
 pub(crate) fn operator_flags(case: &Value, _: &Value) -> Outcome {
     let command = text(case, "leader_command");
-    let settings: Vec<(&str, &str)> = command
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix("-S"))
-        .map(|setting| setting.split_once('=').unwrap_or((setting, "")))
-        .collect();
+    let settings = settings(command);
     if settings.is_empty() {
         return Outcome::OutOfScope(NO_SETTINGS);
     }
@@ -30,6 +26,24 @@ pub(crate) fn operator_flags(case: &Value, _: &Value) -> Outcome {
         }
         (None, true) => Outcome::OutOfScope(NOT_ATTRIBUTES),
     }
+}
+
+/// The `-S` options of the first broker that a command line starts.
+fn settings(command: &str) -> Vec<(&str, &str)> {
+    let starts = ["flux start ", "flux broker "].iter().filter_map(|start| Some(command.find(start)? + start.len()));
+    let Some(at) = starts.min() else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut value_follows = false;
+    for word in command[at..].split_whitespace() {
+        if let Some(setting) = word.strip_prefix("-S").filter(|setting| !setting.is_empty()) {
+            found.push(setting.split_once('=').unwrap_or((setting, "")));
+        } else if word.starts_with('-') {
+            value_follows = ["--config", "--config-path", "-c"].contains(&word);
+        } else if !std::mem::take(&mut value_follows) {
+            break;
+        }
+    }
+    found
 }
 
 /// True if a message of Flux names one of the settings and no file that is missing or belongs to somebody else.

@@ -4,12 +4,15 @@
 //! `../shared/conformance/flux`. Where we differ on purpose the reason is a rule about the input
 //! (see [`Outcome::Rule`]), never a list of cases.
 #![allow(clippy::disallowed_methods, reason = "tests may read the environment")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests are tests")]
 
 mod attributes;
+mod bootstrap;
 mod certificates;
 mod config;
 mod lists;
 mod resources;
+mod smoke;
 mod topology;
 
 use std::collections::BTreeMap;
@@ -58,7 +61,7 @@ const FILES: [(&str, Judge); 10] = [
     ("topology.json", topology::topology),
     ("broker_config.json", config::broker_config),
     ("fluxion_config.json", config::fluxion_config),
-    ("bootstrap_multi.json", config::bootstrap_multi),
+    ("bootstrap_multi.json", bootstrap::bootstrap_multi),
     ("operator_flags.json", attributes::operator_flags),
 ];
 

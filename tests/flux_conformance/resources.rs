@@ -1,13 +1,12 @@
 //! r_encode.json and r_other.json.
 
-use flux_gen::flux::resource_set::{ConfigEntry, EncodeOptions};
+use flux_gen::flux::resource_set::{BAD_PROPERTY_CHARACTERS, ConfigEntry, EncodeOptions};
 use flux_gen::flux::{Hostlist, IdSet, ResourceError, ResourceSet};
 use serde_json::Value;
 
 use crate::{Outcome, all, same, text, texts};
 
 const HARDWARE: &str = "R: the command looks at the machine (--local, --xml)";
-const PROPERTIES: &str = "R: property constraint expressions are a scheduler's matter";
 
 fn compare(ours: &Result<ResourceSet, ResourceError>, case: &Value) -> Outcome {
     let accepted = case["rc"] == 0;
@@ -150,14 +149,22 @@ fn decode(mut set: ResourceSet, args: &[String], case: &Value) -> Outcome {
         None => vec![arg.as_str()],
     });
     while let Some(word) = words.next() {
-        let mut ranks = || words.next().unwrap_or("").parse::<IdSet>();
         match word {
-            "--include" | "-i" | "--exclude" | "-x" => match ranks() {
+            "--include" | "-i" | "--exclude" | "-x" => match words.next().unwrap_or("").parse::<IdSet>() {
                 Ok(ranks) if word.contains('i') && !word.contains('x') => set = set.include(&ranks),
                 Ok(ranks) => set = set.exclude(&ranks),
                 Err(_) => return same(&1, &case["rc"].as_i64().unwrap()),
             },
-            "--properties" | "-p" => return Outcome::OutOfScope(PROPERTIES),
+            "--properties" | "-p" => {
+                let names: Vec<&str> = words.next().unwrap_or("").split(',').filter(|name| !name.is_empty()).collect();
+                if names.iter().any(|name| {
+                    name.trim_start_matches('^')
+                        .contains(BAD_PROPERTY_CHARACTERS.chars().collect::<Vec<_>>().as_slice())
+                }) {
+                    return same(&1, &case["rc"].as_i64().unwrap());
+                }
+                set = set.with_properties(&names);
+            }
             "--short" | "-s" => lines.push(set.to_short_string()),
             "--nodelist" | "-n" => match set.hosts() {
                 Some(hosts) => lines.push(hosts.to_string()),

@@ -170,6 +170,11 @@ fn hosts(checker: &mut Checker<'_>, table: &Table, bootstrap: &Bootstrap) -> Opt
         }
     }
     match Hosts::new(bootstrap) {
+        Ok(hosts) if hosts.is_empty() && !bootstrap.hosts.is_empty() => {
+            let (span, path) = place_of(table, 0, "host", false);
+            checker.error(span, &path, "the entries of hosts name no host at all");
+            None
+        }
         Ok(hosts) => Some(hosts),
         Err(errors) => {
             let mut told: Vec<(Range<usize>, String)> = Vec::new();
@@ -304,11 +309,20 @@ fn bind_address(checker: &mut Checker<'_>, table: &Table, uri: &str, rank: usize
     }
 }
 
+/// libzmq listens on interface names and numeric addresses; it looks no names up for that.
 fn address_exists(checker: &Checker<'_>, address: &str, ipv6: bool) -> bool {
+    let known = checker.context.interfaces;
     let literal = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
     match literal.parse::<IpAddr>() {
         Ok(IpAddr::V6(_)) => ipv6,
-        Ok(IpAddr::V4(_)) => true,
-        Err(_) => address == "*" || checker.context.interfaces.is_none_or(|known| known.contains(&address)),
+        Ok(IpAddr::V4(ip)) => {
+            ip.is_loopback() || ip.is_unspecified() || known.is_none_or(|known| known.contains(&literal))
+        }
+        Err(_) if address == "*" => true,
+        Err(_) => match known {
+            Some(known) => known.contains(&address),
+            // Linux interface names are short; a pod's own name is none of them.
+            None => address.len() < 16 && checker.context.hosts.find(address).is_none(),
+        },
     }
 }

@@ -112,7 +112,7 @@ const INGEST: Schema = Schema {
 const JOB_MANAGER: Schema = Schema {
     path: "job-manager",
     unknown: Unknown::Allowed,
-    keys: &[("inactive-age-limit", Kind::Duration), ("inactive-num-limit", Kind::AtLeast(0))],
+    keys: &[("inactive-age-limit", Kind::Duration), ("inactive-num-limit", Kind::AtLeast(-1))],
     since: &[],
 };
 
@@ -311,7 +311,8 @@ fn ingest(checker: &mut Checker<'_>, table: &Table, _: &Table) {
     for (stage, plugins) in stages {
         let Some(inner) = checker.table_at(table, "ingest", stage) else { continue };
         let path = join("ingest", stage);
-        checker.unknown_keys(Severity::Warning, inner, &path, &["disable", "plugins", "args"]);
+        let known = [&["disable", "plugins", "args"], plugins].concat();
+        checker.unknown_keys(Severity::Warning, inner, &path, &known);
         checker.flag_at(inner, &path, "disable");
         checker.strings_at(inner, &path, "args");
         for plugin in checker.strings_at(inner, &path, "plugins").unwrap_or_default() {
@@ -347,7 +348,14 @@ fn job_manager(checker: &mut Checker<'_>, table: &Table, root: &Table) {
     for (index, item) in checker.array_at(table, "job-manager", "plugins").unwrap_or_default().iter().enumerate() {
         let path = format!("job-manager.plugins[{index}]");
         let Some(plugin) = checker.as_table(item, &path) else { continue };
-        checker.string_at(plugin, &path, "remove");
+        if let Some(remove) = checker.string_at(plugin, &path, "remove")
+            && !removes_something(&remove.value)
+        {
+            let key = join(&path, "remove");
+            checker
+                .error(remove.span, &key, format!("no plugin is called {:?}", remove.value))
+                .help("names of built-in plugins start with a dot; \"all\" removes every other one");
+        }
         if let Some(load) = checker.string_at(plugin, &path, "load") {
             jobtap_plugin(checker, &load.value, load.span, &path);
         }
@@ -363,6 +371,11 @@ fn job_manager(checker: &mut Checker<'_>, table: &Table, root: &Table) {
                 .help("set command = [\"…\"]");
         }
     }
+}
+
+/// Built-in plugins have names with a leading dot, which a pattern only matches with a dot of its own.
+fn removes_something(name: &str) -> bool {
+    name == "all" || name.starts_with('.') || JOBTAP_PLUGINS.contains(&name)
 }
 
 fn jobtap_plugin(checker: &mut Checker<'_>, load: &str, span: std::ops::Range<usize>, path: &str) {
