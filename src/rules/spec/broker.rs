@@ -29,9 +29,9 @@ fn certificate(check: &mut Check<'_>) {
 }
 
 fn configuration(check: &mut Check<'_>, written: &Spanned<String>) {
-    let pods = u32::try_from(check.max_size()).unwrap_or(1);
     // Names with a suffix are known to the model only.
-    let hosts = if check.context.name_suffix == 0 { Hostlist::indexed(check.name(), pods) } else { Hostlist::new() };
+    let stable = check.context.name_suffix == 0;
+    let hosts = if stable { Hostlist::indexed(check.name(), check.hosts()) } else { Hostlist::new() };
     let context = Context { version: check.context.flux_version, ..Context::of_hosts(&hosts) };
     for problem in config_check::check(&written.value, &context).problems {
         push(check, written, problem);
