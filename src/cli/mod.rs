@@ -1,6 +1,69 @@
 //! The command line: the only place that prints, reads the environment and the clock, and picks exit codes.
+//!
+//! Arguments ([`args`]) become validated options, one file per command; products go to standard output, everything else to
+//! standard error ([`ui`], [`report`]); [`exit`] has the exit codes.
+
+mod args;
+mod build;
+mod bundles;
+mod cert;
+mod certificates;
+mod check;
+mod completions;
+mod diff;
+mod error;
+mod exit;
+mod explain;
+mod guard;
+mod jobs;
+mod man;
+mod new;
+mod pipeline;
+mod project;
+mod report;
+mod sources;
+mod ui;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Command, CommandLine};
+use exit::Exit;
+use ui::Ui;
 
 /// Runs the program and returns its exit code.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    guard::guard(run).into()
+}
+
+fn run() -> Exit {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return not_parsed(&error),
+    };
+    let ui = Ui::new(&line.global);
+    let result = match &line.command {
+        Command::Build(args) => build::run(args, &ui),
+        Command::Check(args) => check::run(args, &ui),
+        Command::Diff(args) => diff::run(args, &ui),
+        Command::Validate(args) => validate::run(args, &ui),
+        Command::Explain(args) => explain::run(args, &ui),
+        Command::New(args) => new::run(args, &ui),
+        Command::Cert(args) => cert::run(args, &ui),
+        Command::Completions(args) => completions::run(args, &ui),
+        Command::Man(args) => man::run(args, &ui),
+    };
+    result.unwrap_or_else(|error| {
+        ui.error(&error);
+        error.exit()
+    })
+}
+
+/// Prints help, version, or what is wrong with the arguments.
+fn not_parsed(error: &clap::Error) -> Exit {
+    // A reader that has gone does not want the help any more.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
 }

@@ -1,5 +1,9 @@
 //! Kubernetes objects of a bundle, typed. Pure data: made by `render`, checked by `rules`, written by `bundle`.
 
+pub mod carry;
+pub mod hash;
+pub mod quantity;
+
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

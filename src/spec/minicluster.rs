@@ -1,22 +1,61 @@
 //! The MiniCluster API (`flux-framework.org/v1alpha2`) as written, and the documented fields that the CRD has dropped.
 
 use super::record::record;
-use super::{IntOrString, Map, Spanned};
+use super::{Ignored, IntOrString, Map, Spanned};
 
 /// A list as written.
 pub type List<T> = Vec<Spanned<T>>;
 
 record! {
-    /// `metadata` of a MiniCluster. Other metadata fields are accepted and not passed on.
+    /// A MiniCluster document.
+    pub struct Document {
+        /// Always `flux-framework.org/v1alpha2`.
+        "apiVersion" api_version: String [Required],
+        /// Always `MiniCluster`.
+        "kind" kind: String [Required],
+        /// Name, namespace, labels and annotations.
+        "metadata" metadata: Metadata [Required],
+        /// What the cluster is.
+        "spec" spec: MiniClusterSpec [Required],
+        /// Written by the operator; not used.
+        "status" status: Ignored,
+    }
+}
+
+record! {
+    /// `metadata` of a MiniCluster.
     pub struct Metadata {
-        /// Name of the MiniCluster; also of its Job, its headless Service and the container that runs Flux.
-        "name" name: String,
+        /// Name of the MiniCluster; also of its Job, its headless Service and the container that runs Flux. `generateName`
+        /// cannot take its place.
+        "name" name: String [Required],
         /// Namespace; objects carry none when it is left out and no setting names one.
         "namespace" namespace: String,
         /// Labels of the MiniCluster; not passed on.
         "labels" labels: Map<String>,
         /// Annotations of the MiniCluster; `flux-gen.dev/<setting>` sets a setting, the others are not passed on.
         "annotations" annotations: Map<String>,
+        /// Not used: what flux-gen writes needs a fixed name.
+        "generateName" generate_name: Ignored,
+        /// Not used.
+        "finalizers" finalizers: Ignored,
+        /// Not used.
+        "ownerReferences" owner_references: Ignored,
+        /// Written by an API server; not used.
+        "creationTimestamp" creation_timestamp: Ignored,
+        /// Written by an API server; not used.
+        "deletionTimestamp" deletion_timestamp: Ignored,
+        /// Written by an API server; not used.
+        "deletionGracePeriodSeconds" deletion_grace_period_seconds: Ignored,
+        /// Written by an API server; not used.
+        "generation" generation: Ignored,
+        /// Written by an API server; not used.
+        "managedFields" managed_fields: Ignored,
+        /// Written by an API server; not used.
+        "resourceVersion" resource_version: Ignored,
+        /// Written by an API server; not used.
+        "selfLink" self_link: Ignored,
+        /// Written by an API server; not used.
+        "uid" uid: Ignored,
     }
 }
 
@@ -34,7 +73,7 @@ record! {
         /// Start the broker with no program; people attach to it. Default false.
         "interactive" interactive: bool,
         /// Older field: the command launches Flux jobs itself, so it is not wrapped in `flux submit`. Now `containers[].launcher`.
-        "launcher" launcher: bool,
+        "launcher" launcher: bool [Older],
         /// Labels of the Job (not of its pods).
         "jobLabels" job_labels: Map<String>,
         /// Running time after which the Job is ended, in seconds. Default 31500000.
@@ -46,7 +85,7 @@ record! {
         /// Containers of a pod share one process namespace. Default false.
         "shareProcessNamespace" share_process_namespace: bool,
         /// Containers of every pod; exactly one runs Flux.
-        "containers" containers: List<Container>,
+        "containers" containers: List<Container> [Required],
         /// Containers of one extra Pod beside the cluster (`<name>-services`).
         "services" services: List<Container>,
         /// Flux: view, broker, submission.
@@ -90,17 +129,17 @@ record! {
         /// Folder for output and error files of batch jobs. Default /tmp/fluxout.
         "logs" logs: String,
         /// Older field: run Flux's diagnostic commands and sleep, instead of the command. Default false.
-        "diagnostics" diagnostics: bool,
+        "diagnostics" diagnostics: bool [Older],
         /// Do not replace the image's entrypoint (containers that do not run Flux). Default false.
         "noWrapEntrypoint" no_wrap_entrypoint: bool,
         /// Older field: cores per node, for R and exported as `cores`.
-        "cores" cores: i32,
+        "cores" cores: i32 [Older],
         /// Older field: shell run early on leader and followers, after `asFlux` is set.
-        "preCommand" pre_command: String,
+        "preCommand" pre_command: String [Older],
         /// Older field: user that runs Flux.
-        "fluxUser" flux_user: FluxUser,
+        "fluxUser" flux_user: FluxUser [Older],
         /// Older spelling of `fluxUser`.
-        "fluxuser" fluxuser: FluxUser,
+        "fluxuser" fluxuser: FluxUser [Older],
         /// Environment variables.
         "environment" environment: Map<String>,
         /// Environment variables from existing Secrets, by variable name.
@@ -132,9 +171,9 @@ record! {
         /// On followers only, before their broker.
         "workerPre" worker_pre: String,
         /// Older spelling of `brokerPre`.
-        "preBroker" pre_broker: String,
+        "preBroker" pre_broker: String [Older],
         /// Older spelling of `workerPre`.
-        "preWorker" pre_worker: String,
+        "preWorker" pre_worker: String [Older],
         /// Only in containers that do not run Flux, before their command.
         "servicePre" service_pre: String,
         /// Words put before the command (a wrapper such as `fusion`).
@@ -144,7 +183,7 @@ record! {
         /// Last thing in the entrypoint.
         "post" post: String,
         /// Older field: run Flux as root (true) or as the Flux user (false, written explicitly).
-        "runFluxAsRoot" run_flux_as_root: bool,
+        "runFluxAsRoot" run_flux_as_root: bool [Older],
     }
 }
 
@@ -162,9 +201,9 @@ record! {
     /// A key of an existing Secret.
     pub struct SecretKey {
         /// Name of the Secret.
-        "name" name: String,
-        /// Key in it.
-        "key" key: String,
+        "name" name: String [Required],
+        /// Key of the Secret whose value is taken.
+        "key" key: String [Required],
     }
 }
 
@@ -248,7 +287,7 @@ record! {
         /// The whole broker configuration (TOML), in place of the generated one.
         "brokerConfig" broker_config: String,
         /// A CURVE certificate, as written by `flux keygen`. Secret: prefer the certificate store.
-        "curveCert" curve_cert: String,
+        "curveCert" curve_cert: String [Secret],
         /// Without effect.
         "mungeSecret" munge_secret: String,
         /// Environment of the brokers and everything they run.
@@ -258,7 +297,7 @@ record! {
         /// Bursting to and from other clusters.
         "bursting" bursting: Bursting,
         /// Older place of `bursting.leadBroker`.
-        "leadBroker" lead_broker: LeadBroker,
+        "leadBroker" lead_broker: LeadBroker [Older],
     }
 }
 
@@ -324,13 +363,15 @@ record! {
     /// The leader of another cluster that this one joins.
     pub struct LeadBroker {
         /// Name of that MiniCluster.
-        "name" name: String,
+        "name" name: String [Required],
         /// Address at which its leader is reached: IP or host name.
-        "address" address: String,
+        "address" address: String [Required],
         /// Port at which its leader is reached. Default 8050.
         "port" port: i32,
         /// Size of that MiniCluster. Default: the size of this one.
         "size" size: i32,
+        /// Older place of `bursting.hostlist`.
+        "hostlist" hostlist: String [Older],
     }
 }
 
@@ -439,11 +480,11 @@ record! {
         "runAsNonRoot" run_as_non_root: bool,
         /// User id.
         "runAsUser" run_as_user: i64,
-        /// SELinux.
+        /// SELinux labels.
         "seLinuxOptions" se_linux_options: SeLinuxOptions,
-        /// Seccomp.
+        /// Seccomp profile.
         "seccompProfile" seccomp_profile: SeccompProfile,
-        /// Windows.
+        /// Windows options.
         "windowsOptions" windows_options: WindowsOptions,
     }
 }
@@ -451,9 +492,9 @@ record! {
 record! {
     /// Kubernetes `Capabilities`.
     pub struct Capabilities {
-        /// Added.
+        /// Capabilities to add.
         "add" add: List<String>,
-        /// Removed.
+        /// Capabilities to drop.
         "drop" drop: List<String>,
     }
 }
@@ -461,13 +502,13 @@ record! {
 record! {
     /// Kubernetes `SELinuxOptions`.
     pub struct SeLinuxOptions {
-        /// Level.
+        /// SELinux level.
         "level" level: String,
-        /// Role.
+        /// SELinux role.
         "role" role: String,
-        /// Type.
+        /// SELinux type.
         "type" type_: String,
-        /// User.
+        /// SELinux user.
         "user" user: String,
     }
 }
@@ -475,8 +516,8 @@ record! {
 record! {
     /// Kubernetes `SeccompProfile`.
     pub struct SeccompProfile {
-        /// Unconfined, RuntimeDefault or Localhost.
-        "type" type_: String,
+        /// Kind of profile: Unconfined, RuntimeDefault or Localhost.
+        "type" type_: String [Required],
         /// Profile file for Localhost.
         "localhostProfile" localhost_profile: String,
     }
@@ -509,15 +550,15 @@ record! {
         "runAsNonRoot" run_as_non_root: bool,
         /// User id.
         "runAsUser" run_as_user: i64,
-        /// SELinux.
+        /// SELinux labels.
         "seLinuxOptions" se_linux_options: SeLinuxOptions,
-        /// Seccomp.
+        /// Seccomp profile.
         "seccompProfile" seccomp_profile: SeccompProfile,
-        /// More groups.
+        /// Further groups of the first process.
         "supplementalGroups" supplemental_groups: List<i64>,
         /// Kernel parameters.
         "sysctls" sysctls: List<Sysctl>,
-        /// Windows.
+        /// Windows options.
         "windowsOptions" windows_options: WindowsOptions,
     }
 }
@@ -525,9 +566,9 @@ record! {
 record! {
     /// Kubernetes `Sysctl`.
     pub struct Sysctl {
-        /// Name.
-        "name" name: String,
-        /// Value.
-        "value" value: String,
+        /// Name of the kernel parameter, such as `net.core.somaxconn`.
+        "name" name: String [Required],
+        /// What to set it to, in quotes.
+        "value" value: String [Required],
     }
 }

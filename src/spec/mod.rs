@@ -1,11 +1,20 @@
 //! What the user wrote, with the place of every value. Nothing is filled in here.
 
+pub(crate) mod decode;
+mod documents;
+pub mod explain;
+mod json;
 pub mod minicluster;
+mod names;
 pub mod project;
-mod record;
+pub mod record;
+pub mod schema;
 mod value;
+pub(crate) mod yaml;
 
-pub use value::{Entry, IntOrString, Map, Spanned};
+pub use documents::{ReadOptions, read};
+pub use project::Project;
+pub use value::{Entry, Ignored, IntOrString, Map, Spanned};
 
 use crate::diag::Span;
 
@@ -29,7 +38,8 @@ pub struct Companion {
     pub span: Span,
     /// Its value as plain JSON; keys in the order of the text.
     pub value: serde_json::Value,
-    /// Places of the parts that rules look at: JSON pointer (`/spec/selector/job-index`) of each mapping key and scalar.
+    /// Places of the parts that rules look at, by JSON pointer (`/spec/selector/job-index`): of each pair its key, of each
+    /// scalar in a list the scalar.
     pub places: std::collections::BTreeMap<String, Span>,
 }
 
@@ -40,4 +50,6 @@ pub struct Documents {
     pub miniclusters: Vec<MiniCluster>,
     /// All other Kubernetes documents in the same order.
     pub companions: Vec<Companion>,
+    /// Places of secret values (a certificate, the data of a Secret): excerpts of the text must not show them.
+    pub secrets: Vec<Span>,
 }

@@ -1,8 +1,13 @@
 //! The project file `flux-gen.yaml` as written.
 
+use super::decode::{Decoder, FromNode};
 use super::minicluster::List;
-use super::record::record;
-use super::{Map, Spanned};
+use super::record::{Shape, record};
+use super::yaml::scalar::{self, Ambiguity, Reading};
+use super::yaml::{self, Kind, Node};
+use super::{Map, Spanned, explain};
+use crate::diag::codes::{project, syntax};
+use crate::diag::{Diagnostic, Diagnostics, SourceMap};
 
 record! {
     /// `flux-gen.yaml`.
@@ -36,7 +41,7 @@ record! {
         /// Which objects.
         "target" target: PatchTarget,
         /// The patch, as YAML of the object's kind.
-        "patch" patch: PatchBody,
+        "patch" patch: PatchBody [Required],
     }
 }
 
@@ -61,8 +66,94 @@ pub struct SettingValue(pub String);
 pub struct PatchBody(pub serde_json::Value);
 
 impl Project {
+    /// Reads a project file. An empty one is a project with every default. What cannot be read is reported and left out.
+    pub fn read(sources: &mut SourceMap, name: impl Into<String>, bytes: Vec<u8>) -> (Self, Diagnostics) {
+        let mut diagnostics = Diagnostics::new();
+        let Some(file) = yaml::decode_text(sources, name.into(), bytes, &mut diagnostics) else {
+            return (Self::default(), diagnostics);
+        };
+        let text = sources.get(file).map(|source| source.text.as_str()).unwrap_or_default();
+        let documents = yaml::parse(file, text, &mut diagnostics);
+        let mut documents = documents.iter();
+        let Some(first) = documents.next() else {
+            return (Self::default(), diagnostics);
+        };
+        for other in documents {
+            let message = "a project file is one document, and here a second one starts";
+            let span = super::decode::head(other);
+            diagnostics.push(Diagnostic::error(project::SEVERAL_DOCUMENTS, span, message));
+        }
+        let mut secrets = Vec::new();
+        let mut decoder = Decoder::new(false, explain::project_paths, &mut diagnostics, &mut secrets);
+        let project = Self::from_node(first, &mut decoder).unwrap_or_default();
+        (project, diagnostics)
+    }
+
     /// The patches in order.
     pub fn patches(&self) -> impl Iterator<Item = &Spanned<Patch>> {
         self.patches.iter().flat_map(|list| list.value.iter())
+    }
+}
+
+impl FromNode for SettingValue {
+    fn from_node(node: &Node, decoder: &mut Decoder<'_>) -> Option<Self> {
+        match &node.kind {
+            Kind::Scalar(_) => setting(node, decoder).map(Self),
+            Kind::Sequence(items) => {
+                let item = |(index, item)| decoder.at_index(index, |decoder| list_item(item, decoder));
+                let texts: Vec<String> = items.iter().enumerate().filter_map(item).collect();
+                Some(Self(texts.join(",")))
+            }
+            Kind::Mapping(_) => {
+                decoder.wrong_type(node, "text, a number, true, false, or a list of these", None);
+                None
+            }
+        }
+    }
+
+    fn shape() -> Shape {
+        Shape::Setting
+    }
+}
+
+fn list_item(item: &Node, decoder: &mut Decoder<'_>) -> Option<String> {
+    let text = match &item.kind {
+        Kind::Scalar(_) => setting(item, decoder)?,
+        Kind::Sequence(_) | Kind::Mapping(_) => {
+            decoder.wrong_type(item, "text, a number, true or false", None);
+            return None;
+        }
+    };
+    if text.contains(',') {
+        let message = format!("a list item of a setting cannot hold a comma: `{}`", yaml::short(&text));
+        decoder.report(syntax::WRONG_TYPE, item.span, message, Some("make it two items".to_owned()));
+        return None;
+    }
+    Some(text)
+}
+
+/// A scalar as the text that `--set` would have: booleans and whole numbers in their one spelling, fractions as written
+/// (`1.30` is a version more often than a number).
+fn setting(node: &Node, decoder: &mut Decoder<'_>) -> Option<String> {
+    let Kind::Scalar(scalar) = &node.kind else {
+        return None;
+    };
+    match scalar::read(scalar) {
+        Reading::Null => {
+            decoder.empty_value(node.span, "item");
+            None
+        }
+        Reading::Bool(value) => Some(value.to_string()),
+        Reading::Int(n) => Some(n.to_string()),
+        Reading::Float(_) | Reading::Text => Some(scalar.text.clone()),
+        Reading::Ambiguous(ambiguity) => {
+            let quoted = decoder.quoted(scalar);
+            let write = match ambiguity {
+                Ambiguity::Bool(value) => format!("write {value} if that is meant, else {quoted}"),
+                _ => quoted,
+            };
+            decoder.ambiguous(node, scalar, ambiguity, write);
+            Some(scalar.text.clone())
+        }
     }
 }

@@ -98,3 +98,7 @@ impl std::fmt::Display for IntOrString {
         }
     }
 }
+
+/// A value that is accepted and not used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ignored;

@@ -1,8 +1,10 @@
 //! Every diagnostic code, one file per family. `FG1xx` reading YAML, `FG2xx` rules on what was written, `FG3xx` rules on
-//! the resolved model and on objects, `FG4xx` project file and settings, `FG5xx` certificates, `FG6xx` bundles and files.
+//! the resolved model and on objects, `FG4xx` project file and settings, `FG5xx` certificates, `FG6xx` bundles and files,
+//! `FG7xx` finding and reading input files.
 
 pub mod bundle;
 pub mod cert;
+pub mod files;
 pub mod model;
 pub mod project;
 pub mod spec;
@@ -28,7 +30,7 @@ pub(crate) use codes;
 /// All codes, in order of their ids.
 #[must_use]
 pub fn all() -> Vec<Code> {
-    let mut codes: Vec<Code> = [syntax::ALL, spec::ALL, model::ALL, project::ALL, cert::ALL, bundle::ALL]
+    let mut codes: Vec<Code> = [syntax::ALL, spec::ALL, model::ALL, project::ALL, cert::ALL, bundle::ALL, files::ALL]
         .into_iter()
         .flatten()
         .copied()

@@ -1,0 +1,122 @@
+//! Rules between documents: two clusters, or a cluster and a companion, that would make one object.
+
+use std::collections::BTreeMap;
+
+use crate::diag::codes::spec as codes;
+use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::spec::minicluster::Container;
+use crate::spec::{Documents, MiniCluster, Spanned};
+
+/// Kind, namespace and name of an object.
+type Identity = (&'static str, String, String);
+
+/// Who makes an object.
+struct Maker<'a> {
+    span: Span,
+    cluster: &'a str,
+    what: &'static str,
+}
+
+/// Every clash between documents. `namespace` is where documents without one go (a setting; empty for none).
+#[must_use]
+pub fn check(documents: &Documents, namespace: &str) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    let mut clusters: BTreeMap<(String, &str), Span> = BTreeMap::new();
+    let mut objects: BTreeMap<Identity, Maker<'_>> = BTreeMap::new();
+    for cluster in &documents.miniclusters {
+        let Some(name) = cluster.metadata.name.as_ref().filter(|name| !name.value.is_empty()) else { continue };
+        let place = (namespace_of(cluster, namespace), name.value.as_str());
+        if let Some(first) = clusters.get(&place) {
+            let message = format!("MiniCluster `{}` is defined twice{}", name.value, in_namespace(&place.0));
+            let diagnostic =
+                Diagnostic::error(codes::SAME_CLUSTER, name.span, message).help("rename one, or remove it");
+            found.push(diagnostic.related(*first, "first defined here"));
+            // Its objects would only repeat the message.
+            continue;
+        }
+        clusters.insert(place, name.span);
+        for (identity, maker) in made_by(cluster, namespace) {
+            if let Some(first) = objects.get(&identity) {
+                let message = format!(
+                    "{} `{}` is {} here and {} of cluster `{}`",
+                    identity.0, identity.2, maker.what, first.what, first.cluster
+                );
+                let diagnostic = Diagnostic::error(codes::SERVICE_CLAIMED, maker.span, message);
+                let diagnostic = diagnostic.help("rename one of them, or put the clusters into different namespaces");
+                found.push(diagnostic.related(first.span, "the other one"));
+            } else {
+                objects.insert(identity, maker);
+            }
+        }
+    }
+    companions(documents, namespace, &objects, &mut found, codes::COMPANION_CLASH);
+    found
+}
+
+fn companions(
+    documents: &Documents,
+    namespace: &str,
+    objects: &BTreeMap<Identity, Maker<'_>>,
+    found: &mut Diagnostics,
+    code: Code,
+) {
+    for companion in &documents.companions {
+        let text = |pointer: &str| companion.value.pointer(pointer).and_then(serde_json::Value::as_str);
+        let (Some(kind), Some(name)) = (text("/kind"), text("/metadata/name")) else { continue };
+        let place = text("/metadata/namespace").filter(|ns| !ns.is_empty()).unwrap_or(namespace);
+        let group = match kind {
+            "Job" => "batch/v1",
+            _ => "v1",
+        };
+        if text("/apiVersion") != Some(group) {
+            continue;
+        }
+        let clash = objects.iter().find(|((made, ns, object), _)| *made == kind && ns == place && object == name);
+        if let Some((_, maker)) = clash {
+            let span = companion.places.get("/metadata/name").copied().unwrap_or(companion.span);
+            let message = format!("{kind} `{name}` has the name of {} of cluster `{}`", maker.what, maker.cluster);
+            let diagnostic = Diagnostic::error(code, span, message).help("rename it; one would replace the other");
+            found.push(diagnostic.related(maker.span, "the cluster"));
+        }
+    }
+}
+
+fn in_namespace(namespace: &str) -> String {
+    if namespace.is_empty() { String::new() } else { format!(" in namespace `{namespace}`") }
+}
+
+fn namespace_of(cluster: &MiniCluster, default: &str) -> String {
+    let written = cluster.metadata.namespace.as_ref().map(|ns| ns.value.as_str()).filter(|ns| !ns.is_empty());
+    written.unwrap_or(default).to_owned()
+}
+
+/// The objects of a cluster whose names can be told from the document alone (others end in hashes).
+fn made_by<'a>(cluster: &'a MiniCluster, default_namespace: &str) -> Vec<(Identity, Maker<'a>)> {
+    let Some(name) = &cluster.metadata.name else { return Vec::new() };
+    let namespace = namespace_of(cluster, default_namespace);
+    let spec = &cluster.spec.value;
+    let mut made = Vec::new();
+    let mut add = |kind, object: String, span, what| {
+        made.push(((kind, namespace.clone(), object), Maker { span, cluster: &name.value, what }));
+    };
+    add("Job", name.value.clone(), name.span, "the Job");
+    let headless = spec.network.as_ref().and_then(|network| network.value.headless_name.as_ref());
+    let headless = headless.filter(|headless| !headless.value.is_empty()).unwrap_or(name);
+    add("Service", headless.value.clone(), headless.span, "the headless Service");
+    if spec.services.as_ref().is_some_and(|services| !services.value.is_empty()) {
+        add("Pod", format!("{}-services", name.value), name.span, "the Pod of services");
+    }
+    let containers = spec.containers.as_ref().map(|list| list.value.as_slice()).unwrap_or_default();
+    for sidecar in containers.iter().filter(|container| containers.len() > 1 && has_service(container)) {
+        if let Some(service) = sidecar.value.name.as_ref().filter(|service| service.value != headless.value) {
+            add("Service", service.value.clone(), service.span, "the Service of a sidecar");
+        }
+    }
+    made
+}
+
+/// A container beside the one that runs Flux, with ports.
+fn has_service(container: &Spanned<Container>) -> bool {
+    let runs_flux = container.value.run_flux.as_ref().is_some_and(|flag| flag.value);
+    !runs_flux && container.value.ports.as_ref().is_some_and(|ports| !ports.value.is_empty())
+}

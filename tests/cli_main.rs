@@ -1,0 +1,16 @@
+//! The program as a user runs it: one process per test, an empty environment, a folder of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "cli_tests/build.rs"]
+mod build;
+#[path = "cli_tests/cert.rs"]
+mod cert;
+#[path = "cli_tests/harness.rs"]
+mod harness;
+#[path = "cli_tests/help.rs"]
+mod help;
+#[path = "cli_tests/project.rs"]
+mod project;
+#[path = "cli_tests/starter.rs"]
+mod starter;
