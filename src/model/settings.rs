@@ -158,6 +158,8 @@ settings! {
         "What becomes of the Job when its template changes. `auto`: `service` for a cluster that never ends by itself, else `stable`.";
     "view-mount" view_mount: ViewMount = "copy", "copy | image", true,
         "How the Flux view comes into pods: copied by an init container, or mounted as an OCI image volume (Kubernetes 1.35 and later; 1.33 with its feature gate).";
+    "image-volume-gate" image_volume_gate: bool = "false", "true | false", true,
+        "The clusters have the feature gate ImageVolume on, so image volumes work from Kubernetes 1.33 on.";
     "sidecar" sidecar: SidecarKind = "auto", "auto | native | ordinary", true,
         "How containers with `runFlux: false` run. `auto`: native sidecar when it has ports or no command, else an ordinary container.";
     "cores" cores: Option<u32> = "", "a number from 1", true,
