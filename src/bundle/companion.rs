@@ -7,6 +7,7 @@ use super::{Bundle, SecretForm, SourceRef};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::object::Object;
+use crate::object::carry::find_uncarried;
 
 /// Flux CD's mark for objects in which `${…}` is text.
 pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
@@ -127,6 +128,16 @@ fn prepare_value(value: &Value, companion: &Companion, out: &mut Vec<Prepared>, 
         let mut warning = Diagnostic::global_warning(codes::LOCAL_ONLY, message);
         warning.span = companion.span;
         diagnostics.push(warning);
+        return;
+    }
+    if let Some((path, c)) = find_uncarried(value) {
+        let message = format!(
+            "{id} in {} holds U+{:04X} in {}",
+            companion.source.path,
+            u32::from(c),
+            path.trim_start_matches('.')
+        );
+        diagnostics.push(at(companion.span, codes::NOT_FOR_KUSTOMIZE, message).help("remove the character"));
         return;
     }
     let mut value = value.clone();

@@ -102,11 +102,18 @@ fn hosts(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Hostlist {
 
 /// A broker that does not find its host name in the list exits at once (F §3.2).
 fn check_hosts(spec: &MiniClusterSpec, parts: &Parts<'_>, hosts: &Hostlist, diagnostics: &mut Diagnostics) {
-    let missing = (0..parts.size.max).map(|index| format!("{}-{index}", parts.name)).find(|h| hosts.find(h).is_none());
+    let first = format!("{}-0", parts.name);
+    let leads_elsewhere = leader(spec) == Leader::Here && hosts.find(&first) != Some(0);
+    let mut pods = (0..parts.size.max).map(|index| format!("{}-{index}", parts.name));
+    let missing = pods.find(|h| hosts.find(h).is_none()).or(leads_elsewhere.then_some(first));
     let bursting = spec.flux.as_ref().and_then(|f| f.bursting.as_ref());
     let (Some(host), Some(span)) = (missing, bursting.map(|b| b.span)) else { return };
     let list = bursting.and_then(|b| b.hostlist.as_ref());
-    let message = format!("pod `{host}` of this cluster is not among the hosts `{hosts}`");
+    let message = if hosts.find(&host).is_some() {
+        format!("`{host}` is to be rank 0, but the hosts `{hosts}` begin with another one")
+    } else {
+        format!("pod `{host}` of this cluster is not among the hosts `{hosts}`")
+    };
     diagnostics.push(
         Diagnostic::error(codes::HOST_NOT_LISTED, list.map_or(span, |l| l.span), message)
             .help(format!("the pods are `{}`: put them into the list", Hostlist::indexed(parts.name, parts.size.max))),

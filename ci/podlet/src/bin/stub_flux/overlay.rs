@@ -19,7 +19,10 @@ pub fn parents(topo: &str, hosts: &[Host]) -> Result<Vec<u32>, String> {
     let size = u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let bad = || format!("unknown topology: {topo}");
     let (scheme, argument) = topo.split_once(':').unwrap_or((topo, ""));
-    let number = || argument.parse::<u32>().map_err(|_| bad());
+    let number = || {
+        let wide = argument.parse::<u64>().map_err(|_| bad())?;
+        Ok::<u32, String>(u32::try_from(wide).unwrap_or(u32::MAX))
+    };
     let ranks = 1..size;
     match (scheme, argument) {
         ("custom", "") => custom(hosts),

@@ -27,10 +27,7 @@ pub struct Node {
 /// What the resource module logs.
 pub fn load(config: &Config, hosts: &[String]) -> Result<Option<Vec<Node>>, String> {
     let nodes = if let Some(inline) = &config.inline {
-        inline
-            .iter()
-            .flat_map(|(hosts, cores)| hosts.iter().map(|h| Node { host: h.clone(), cores: *cores, gpus: 0 }))
-            .collect()
+        inline.clone()
     } else if let Some(path) = &config.r_path {
         let text = fs::read_to_string(path).map_err(|e| {
             let why = describe(&e);
