@@ -87,13 +87,8 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let secrets = certificates::wanted_secrets(&compiled.clusters);
     let mut bundles = Vec::with_capacity(count);
     for cluster in compiled.clusters {
-        let known = certificates.public_keys.contains_key(&cluster.certificate);
-        match secret_form(&cluster, &certificates) {
-            Ok(secret) => bundles.push(bundle(cluster, inputs, secret)),
-            // Where not even the public key is known, the store has said so.
-            Err(_) if !known => {}
-            Err(problem) => found.push(*problem),
-        }
+        let secret = secret_form(&cluster, &certificates);
+        bundles.push(bundle(cluster, inputs, secret));
     }
     let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
     if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {

@@ -1,11 +1,11 @@
 //! Certificates of the clusters that are compiled: which are needed, where they are, what bundles carry of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::pipeline::Inputs;
 use super::sources::shown;
 use super::ui::Ui;
-use crate::bundle::certificates::{Certificates, Missing, gather, refuse_plain_in_git};
+use crate::bundle::certificates::{Certificates, Missing, Want, gather, refuse_plain_in_git};
 use crate::bundle::secret::{PrivateText, SecretForm};
 use crate::bundle::store::{Added, STORE_FOLDER, Store};
 use crate::compile::{CompiledCluster, certificate_needs};
@@ -24,18 +24,16 @@ pub(crate) fn find(inputs: &Inputs, missing: Missing, found: &mut Diagnostics, u
     let store = store(&inputs.project);
     let no_keys = BTreeMap::new();
     let input = inputs.to_compile(&no_keys);
-    let carried: BTreeSet<CertificateNeed> = inputs
-        .documents
-        .miniclusters
-        .iter()
-        .map(|spec| (spec, effective_settings(spec, input.project, input.set, &mut Diagnostics::new())))
-        .filter(|(_, settings)| settings.secrets == SecretBackend::Plain)
-        .map(|(spec, settings)| certificate_need(spec, &settings))
-        .collect();
-    let recorded = store.recorded().unwrap_or_default();
-    let known = |need: &CertificateNeed| recorded.contains_key(&Store::title(need)) || store.path(need).exists();
-    let mut needs = certificate_needs(&input);
-    needs.retain(|need| carried.contains(need) || known(need));
+    let mut needs: BTreeMap<CertificateNeed, Want> =
+        certificate_needs(&input).into_iter().map(|need| (need, Want::Public)).collect();
+    for spec in &inputs.documents.miniclusters {
+        let settings = effective_settings(spec, input.project, input.set, &mut Diagnostics::new());
+        if settings.secrets == SecretBackend::Plain
+            && let Some(want) = needs.get_mut(&certificate_need(spec, &settings))
+        {
+            *want = Want::Private;
+        }
+    }
     if needs.is_empty() {
         return Certificates::default();
     }
@@ -58,21 +56,15 @@ pub(crate) fn made_sentence(made: &Added) -> String {
 }
 
 /// What the bundle of a cluster carries of its certificate.
-///
-/// # Errors
-/// When it should carry the private key and that is not here.
-pub(crate) fn secret_form(
-    compiled: &CompiledCluster,
-    certificates: &Certificates,
-) -> Result<SecretForm, Box<Diagnostic>> {
+pub(crate) fn secret_form(compiled: &CompiledCluster, certificates: &Certificates) -> SecretForm {
     if compiled.settings.secrets == SecretBackend::Existing {
-        return Ok(SecretForm::Existing);
+        return SecretForm::Existing;
     }
     let name = &compiled.cluster.certificate.secret;
     match &compiled.inline_certificate {
         Some(inline) => {
             let certificate = PrivateText::new(inline.to_file_text().as_bytes().to_vec());
-            Ok(SecretForm::Plain { name: name.clone(), certificate })
+            SecretForm::Plain { name: name.clone(), certificate }
         }
         None => certificates.plain(&compiled.certificate, name),
     }

@@ -22,7 +22,7 @@ hosts = [ { host = \"$1-[0-$last]\" } ]
 " --from-literal=R="{\"version\": 1, \"execution\": {\"R_lite\": [{\"rank\": \"0-$last\", \"children\": {\"core\": \"0\"}}], \"nodelist\": [\"$1-[0-$last]\"]}}" \
     --from-literal=run.sh='
 mkdir -p /run/flux && cp /cert/curve.cert /run/cert/ && chmod 0400 /run/cert/curve.cert
-export PATH=$PATH:/opt/view/bin
+export PATH=$PATH:$(echo /opt/views/._view/*/bin)
 [ -z "$BREAK" ] || eval "$BREAK"
 if [ "$JOB_COMPLETION_INDEX" != 0 ]; then
   until (exec 3<>"/dev/tcp/${HOSTNAME%-*}-0.${HOSTNAME%-*}/8050") 2>/dev/null; do sleep 0.1; done
@@ -78,7 +78,6 @@ spec:
         - {name: run, mountPath: /run/cert}
         - {name: view, mountPath: /opt/views, subPath: opt/views}
         - {name: view, mountPath: /opt/software, subPath: opt/software}
-        - {name: view, mountPath: /opt/view, subPath: opt/view}
         - {name: log, mountPath: /log}
 YAML
 }
@@ -113,7 +112,7 @@ check 'flux: the program fails: leader 3, follower 0' "$t" '3 0 ' "$(codes f-fai
 t=$(now)
 # shellcheck disable=SC2016
 flux_job f-batch 2 'cd /tmp; printf "#!/bin/bash\nflux submit --flags waitable --output=o.txt bash -c \"exit 5\"\nflux submit --flags waitable true\nflux queue idle\nflux job wait --all\n" > b.sh; flux batch -N2 --flags waitable ./b.sh > id; flux job wait --all; echo rc=$?; cat flux-$(cat id).out'
-check 'flux: batch, a failing line is reported' "$t" 'rc=1' "$(codes f-batch 2 >/dev/null; flux_log f-batch 0 | grep rc=)"
+check 'flux: batch, a failing line is reported' "$t" 'rc=1' "$(codes f-batch 2 >/dev/null; flux_log f-batch 0 | grep ^rc=)"
 check 'flux: nested output' "$t" '0 jobs' "$(flux_log f-batch 0 | grep -o '0 jobs')"
 
 t=$(now)
@@ -140,11 +139,11 @@ sleep 1.5
 leader=$(pod_of f-idle 0)
 for _ in {1..50}; do
   up=$("$podlet" exec --state "$state" "$ns/$leader" -- bash -c \
-    'PATH=$PATH:/opt/view/bin flux proxy local:///run/cert/local flux resource list 2>&1 | grep -c "down      0"' || true)
+    'PATH=$PATH:$(echo /opt/views/._view/*/bin); export PATH; flux proxy local:///run/cert/local flux resource list 2>&1 | grep -c "down      0"' || true)
   [[ $up == 1 ]] && break
   sleep 0.1
 done
-"$podlet" exec --state "$state" "$ns/$leader" -- bash -c 'PATH=$PATH:/opt/view/bin flux proxy local:///run/cert/local flux shutdown'
+"$podlet" exec --state "$state" "$ns/$leader" -- bash -c 'PATH=$PATH:$(echo /opt/views/._view/*/bin); export PATH; flux proxy local:///run/cert/local flux shutdown'
 check 'flux: interactive, proxy, shutdown: all exit 0' "$t" '1 0 0 ' "$up $(codes f-idle 2)"
 
 t=$(now)
@@ -161,7 +160,7 @@ t=$(now)
 flux_job f-wait 3 true '' '[ "$JOB_COMPLETION_INDEX" != 2 ] || exec sleep 60'
 sleep 2
 "$podlet" exec --state "$state" "$ns/$(pod_of f-wait 0)" -- bash -c 'kill -TERM 1'
-check 'flux: TERM before quorum: leader 0, joined follower 0' "$t" '0 0 ' "$(codes f-wait 2)"
+check 'flux: TERM before quorum: leader 0, joined follower 0' "$t" '0 0' "$(codes f-wait 2 | xargs)"
 k delete job f-wait --wait=false >/dev/null
 
 t=$(now)
