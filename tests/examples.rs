@@ -139,3 +139,32 @@ fn no_private_key_is_shipped() {
         assert!(!shown.contains("secret-key =") && !shown.contains("kind: Secret"), "{}", path.display());
     }
 }
+
+/// Our part of the scripts; hooks and scripts of the user are his.
+#[test]
+fn scripts_of_bundles_pass_shellcheck() {
+    if Command::new("shellcheck").arg("--version").output().is_err() {
+        #[expect(clippy::disallowed_methods, reason = "CI skips nothing, a user's machine may")]
+        let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!ci, "shellcheck is missing");
+        println!("skipped: no shellcheck (ci/tools/install installs it)");
+        return;
+    }
+    let maps = files(&root().join("generated"), &|p| p.ends_with("configmap-scripts.yaml"));
+    assert!(maps.len() >= 16, "{} ConfigMaps of scripts", maps.len());
+    for path in maps {
+        let folder = tempfile::tempdir().unwrap();
+        let map = &documents(&path)[0];
+        let mut ours = Vec::new();
+        for (name, text) in map["data"].as_object().unwrap() {
+            let written_by_user = name.contains("hook-") || name.contains("script-");
+            if name.ends_with(".sh") && !written_by_user {
+                fs::write(folder.path().join(name), text.as_str().unwrap()).unwrap();
+                ours.push(name);
+            }
+        }
+        let checked =
+            Command::new("shellcheck").args(["-s", "bash"]).args(&ours).current_dir(folder.path()).output().unwrap();
+        assert!(checked.status.success(), "{}\n{}", path.display(), String::from_utf8_lossy(&checked.stdout));
+    }
+}
