@@ -1,5 +1,7 @@
 //! The pages that people read: those made from tables of the program, links, commands, lists.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;

@@ -1,6 +1,8 @@
 //! The shipped examples: each compiles without a word, has its bundle in `generated/`, and says how to look at it in words
 //! that fit its objects.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

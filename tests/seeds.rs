@@ -1,6 +1,8 @@
 //! What the documents that the project was created from promise, field by field: each case compiles a small spec and looks
 //! at the objects. `docs/seeds.md` names a case, a test or an example for each promise; the last test here keeps it honest.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 #[path = "seeds/cluster.rs"]
 mod cluster;
 #[path = "seeds/containers.rs"]

@@ -4,7 +4,7 @@ use super::harness::Case;
 use super::harness::Expect::{Error, File, FileLacks, Job, NoFile, NoJob, NoObject, Object, Warning};
 
 /// The cases.
-pub const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     Case {
         name: "objects",
         spec: "size: 2\ncontainers: [{image: a, command: echo}]",

@@ -4,7 +4,7 @@ use super::harness::Case;
 use super::harness::Expect::{Error, File, FileLacks, Job, NoFile, Object, Runner, Sidecar};
 
 /// The cases.
-pub const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     Case {
         name: "pod-labels",
         spec: "pod: {labels: {pod-attribute-a: dinosaur-a, namespace: mine}}\ncontainers: [{image: a, command: echo}]",

@@ -4,7 +4,7 @@ use super::harness::Case;
 use super::harness::Expect::{Error, File, FileLacks, Job, NoFile, NoJob, Object, Runner, Warning};
 
 /// The cases.
-pub const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     Case {
         name: "view",
         spec: "size: 2\ncontainers: [{image: app, command: echo}]",

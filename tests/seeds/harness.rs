@@ -9,18 +9,18 @@ use serde_json::Value;
 
 /// A small spec and what must come of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub(crate) struct Case {
     /// Its name in `docs/seeds.md`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The document: `spec` of a MiniCluster `job` in namespace `ns`, or whole documents when it says `apiVersion`.
-    pub spec: &'static str,
+    pub(crate) spec: &'static str,
     /// What must hold, all of it.
-    pub expect: &'static [Expect],
+    pub(crate) expect: &'static [Expect],
 }
 
 /// One thing that must hold.
 #[derive(Debug, Clone, Copy)]
-pub enum Expect {
+pub(crate) enum Expect {
     /// The Job has this value (JSON) at this pointer.
     Job(&'static str, &'static str),
     /// The Job has nothing at this pointer.
@@ -54,7 +54,7 @@ struct Outcome {
 }
 
 /// What is wrong with a case, in words.
-pub fn run(case: &Case) -> Vec<String> {
+pub(crate) fn run(case: &Case) -> Vec<String> {
     let outcome = outcome(case.spec);
     let mut wrong: Vec<String> = case
         .expect

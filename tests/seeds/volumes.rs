@@ -4,7 +4,7 @@ use super::harness::Case;
 use super::harness::Expect::{Error, Job, Object, Runner};
 
 /// The cases. The user's volumes come after six of flux-gen's own.
-pub const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     Case {
         name: "volume-hostPath",
         spec: "size: 2\ncontainers: [{image: a, command: ls /data, volumes: {data: {path: /data, hostPath: /data}}}]",
