@@ -6,6 +6,8 @@
 mod build;
 #[path = "cli_tests/cert.rs"]
 mod cert;
+#[path = "cli_tests/codes.rs"]
+mod codes;
 #[path = "cli_tests/harness.rs"]
 mod harness;
 #[path = "cli_tests/help.rs"]

@@ -25,7 +25,7 @@ fn corpus() -> Option<PathBuf> {
 
 /// Errors and warnings of one case by reading and rules.
 fn diagnostics(input: Vec<u8>) -> Vec<Diagnostic> {
-    let context = RuleContext { kubernetes: "1.34".parse().unwrap(), name_suffix: 0 };
+    let context = RuleContext { kubernetes: "1.34".parse().unwrap(), name_suffix: 0, flux_version: None };
     let mut sources = SourceMap::new();
     let (documents, mut found) =
         spec::read(&mut sources, vec![("input.yaml".to_owned(), input)], &ReadOptions::default());
@@ -112,10 +112,10 @@ fn compiled_objects_pass_the_rules_on_objects() {
         }
         for minor in [28, 29, 30, 31, 32, 33, 34, 35, 36, 37] {
             let version = format!("1.{minor}");
-            let set = [("kubernetes-version".to_owned(), version.clone()), ("secrets".to_owned(), "existing".to_owned())];
+            let set =
+                [("kubernetes-version".to_owned(), version.clone()), ("secrets".to_owned(), "existing".to_owned())];
             let public_keys = std::collections::BTreeMap::new();
-            let input =
-                compile::Input { documents: &documents, project: None, set: &set, public_keys: &public_keys };
+            let input = compile::Input { documents: &documents, project: None, set: &set, public_keys: &public_keys };
             let result = compile::compile(&input);
             for cluster in &result.clusters {
                 compiled += 1;

@@ -6,7 +6,7 @@ use crate::spec::minicluster::{Container, Flux, FluxContainer, MiniClusterSpec};
 use crate::spec::{MiniCluster, Spanned};
 
 use super::RuleContext;
-use super::reserved::{DEFAULT_MOUNT_PATH, DEFAULT_VIEW_NAME};
+use super::reserved::{DEFAULT_MOUNT_PATH, DEFAULT_VIEW_NAME, MOST_PODS};
 
 /// What a container is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +118,11 @@ impl<'a> Check<'a> {
     /// Largest size, with its default.
     pub(super) fn max_size(&self) -> i32 {
         self.spec.max_size.as_ref().map(|size| size.value).filter(|size| *size != 0).unwrap_or_else(|| self.size())
+    }
+
+    /// Number of hosts that are registered: the largest size, within what a Job can have.
+    pub(super) fn hosts(&self) -> u32 {
+        u32::try_from(self.max_size()).unwrap_or(1).clamp(1, MOST_PODS)
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
