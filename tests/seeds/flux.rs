@@ -161,10 +161,10 @@ pub(crate) const CASES: &[Case] = &[
         name: "brokerConfig",
         spec: "size: 2\nflux:\n  brokerConfig: |\n    [bootstrap]\n    curve_cert = \"/mnt/flux/config/curve/curve.cert\"\n    \
                default_port = 8050\n    default_bind = \"tcp://*:%p\"\n    default_connect = \"tcp://%h.job:%p\"\n    \
-               hosts = [{ host = \"job-[0-1]\" }]\n    [exec]\n    max-start-delay-percent = 25\n\
+               hosts = [{ host = \"job-[0-1]\" }]\n    [exec]\n    kill-timeout = \"10s\"\n\
                containers: [{image: a, command: echo}]",
         expect: &[
-            File("broker.toml", "max-start-delay-percent = 25"),
+            File("broker.toml", "kill-timeout = \"10s\""),
             FileLacks("broker.toml", "sched-fluxion-qmanager"),
         ],
     },
