@@ -151,7 +151,7 @@ settings! {
     "secrets" secrets: SecretBackend = "existing", "existing | plain", true,
         "Where the CURVE certificate's Secret comes from: `existing`: made in the cluster by somebody; `plain`: in the bundle, with the private key.";
     "secret-name" secret_name: Option<String> = "", "the name of a Secret", true,
-        "With `secrets: existing`: the Secret to use. Unset: `<cluster>-curve-<hash of the public key>`.";
+        "With `secrets: existing`: the Secret to use. Unset: `<owner>-curve`, followed by a hash of the public key where the key is known. The owner is the cluster, or for a bursted cluster the main one.";
     "plain-secrets-in-git" plain_secrets_in_git: bool = "false", "true | false", false,
         "Allow `secrets: plain` to write a private key into a git work tree.";
     "strategy" strategy: Strategy = "auto", "auto | stable | service", true,
