@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use flux_gen::compile;
 use flux_gen::diag::{Diagnostic, Severity, SourceMap};
+use flux_gen::object::Object;
 use flux_gen::rules::spec::{RuleContext, check};
 use flux_gen::spec::{self, ReadOptions};
 
@@ -91,4 +93,68 @@ fn verdicts_agree_with_operator_and_api_server() {
     }
     assert!(cases > 0, "{} holds no case", corpus.display());
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What the operator accepts and flux-gen compiles, an API server takes: for every supported version.
+#[test]
+fn compiled_objects_pass_the_rules_on_objects() {
+    let Some(corpus) = corpus() else { return };
+    let mut folders: Vec<_> = std::fs::read_dir(&corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let (mut compiled, mut wrong) = (0, String::new());
+    for folder in folders {
+        let Ok(input) = std::fs::read(folder.join("input.yaml")) else { continue };
+        let mut sources = SourceMap::new();
+        let inputs = vec![("input.yaml".to_owned(), input)];
+        let (documents, found) = spec::read(&mut sources, inputs, &ReadOptions { allow_unknown: true });
+        if found.has_errors() {
+            continue;
+        }
+        for minor in [28, 29, 30, 31, 32, 33, 34, 35, 36, 37] {
+            let version = format!("1.{minor}");
+            let set = [("kubernetes-version".to_owned(), version.clone()), ("secrets".to_owned(), "existing".to_owned())];
+            let public_keys = std::collections::BTreeMap::new();
+            let input =
+                compile::Input { documents: &documents, project: None, set: &set, public_keys: &public_keys };
+            let result = compile::compile(&input);
+            for cluster in &result.clusters {
+                compiled += 1;
+                for problem in flux_gen::rules::object::check(&cluster.objects, version.parse().unwrap()) {
+                    wrong += &format!("{} at {version}: {problem:?}\n", folder.display());
+                }
+                wrong += &unreserved(cluster);
+            }
+        }
+    }
+    assert!(compiled > 0, "{} holds no case that compiles", corpus.display());
+    println!("{compiled} bundles");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Volumes and mounts that render adds and that the rules do not reserve.
+fn unreserved(cluster: &compile::CompiledCluster) -> String {
+    use flux_gen::rules::spec::{OWN_PATHS, RESERVED_VOLUMES, SCRIPTS_PATH, VIEW_PATHS};
+    let view = &cluster.cluster.view;
+    let mut wrong = String::new();
+    let job = cluster.objects.iter().find_map(|object| match object {
+        Object::Job(job) => job.spec.as_ref()?.template.spec.as_ref(),
+        _ => None,
+    });
+    let own = |name: &str| !cluster.cluster.volumes.contains_key(name);
+    for volume in job.iter().flat_map(|pod| pod.volumes.iter().flatten()).filter(|volume| own(&volume.name)) {
+        let name = volume.name.as_str();
+        let of_view = name.strip_suffix("-image").unwrap_or(name) == view.name;
+        if !of_view && !RESERVED_VOLUMES.contains(&name) {
+            wrong += &format!("volume {name} is not reserved\n");
+        }
+    }
+    let containers = job.iter().flat_map(|pod| pod.containers.iter().chain(pod.init_containers.iter().flatten()));
+    for mount in containers.flat_map(|c| c.volume_mounts.iter().flatten()).filter(|mount| own(&mount.name)) {
+        let path = mount.mount_path.trim_end_matches('/');
+        let reserved = OWN_PATHS.iter().map(|(path, _)| *path).chain(VIEW_PATHS.iter().copied());
+        if !reserved.chain([SCRIPTS_PATH, view.mount_path.as_str()]).any(|own| own == path) {
+            wrong += &format!("path {path} is not reserved\n");
+        }
+    }
+    wrong
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{build, check, completions, diff, explain, man, new, validate};
+use super::{build, cert, check, completions, diff, explain, man, new, validate};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Validate(validate::ValidateArgs),
     Explain(explain::ExplainArgs),
     New(new::NewArgs),
+    Cert(cert::CertArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

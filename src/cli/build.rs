@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::bundles::{self, EXPLAIN, Rendered, Use, file_error};
+use super::certificates;
 use super::error::CommandError;
 use super::exit::Exit;
 use super::jobs;
@@ -42,20 +43,25 @@ pub(crate) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         ui.print(&rendered.tree.documents())?;
         return Ok(Exit::Ok);
     }
-    let rendered = bundles::render(&args.input, args.output.output.as_deref(), Use::Write, ui)?;
+    let mut rendered = bundles::render(&args.input, args.output.output.as_deref(), Use::Write, ui)?;
     let output = &rendered.inputs.output;
     let recreated = jobs::recreated(output, &rendered.tree).map_err(|e| file_error(&e))?;
     let options = WriteOptions { force: args.force, durable: !args.no_sync };
     let report = write(&Disk, output, &rendered.tree, &rendered.kept, options).map_err(|e| file_error(&e))?;
-    let mut inputs = rendered;
-    let tally = inputs.inputs.report(ui, report.conflicts.clone());
+    let tally = rendered.inputs.report(ui, report.conflicts.clone());
     if tally.errors > 0 {
         ui.failure(&format!("found {}; nothing was written", tally.words()), Some(EXPLAIN));
         return Ok(Exit::Failed);
     }
-    ui.status(&summary(&inputs, &report));
+    ui.status(&summary(&rendered, &report));
     if let Some(text) = jobs::sentence(&recreated) {
         ui.status(&text);
+    }
+    if !report.changes.is_empty() {
+        let store = certificates::store(&rendered.inputs.project);
+        if let Some(text) = certificates::secrets_sentence(&rendered.secrets, &store) {
+            ui.status(&text);
+        }
     }
     Ok(Exit::Ok)
 }
@@ -69,9 +75,11 @@ fn summary(rendered: &Rendered, report: &Report) -> String {
     if report.changes.is_empty() {
         return format!("{output}: {clusters}, up to date ({})", plural(report.unchanged, "file"));
     }
-    format!(
-        "{output}: {clusters}; {} written, {removed} removed, {} unchanged",
-        plural(written, "file"),
-        report.unchanged
-    )
+    let mut parts = vec![format!("{} written", plural(written, "file"))];
+    for (count, what) in [(removed, "removed"), (report.unchanged, "unchanged")] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    format!("{output}: {clusters}; {}", parts.join(", "))
 }

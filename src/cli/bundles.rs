@@ -2,18 +2,22 @@
 
 use std::path::Path;
 
-use super::certificates::{Certificates, Missing};
+use super::certificates::{self, WantedSecret, secret_form};
 use super::error::{CommandError, plain};
 use super::exit::Exit;
 use super::pipeline::{InputArgs, Inputs};
 use super::report::{Tally, plural};
 use super::ui::Ui;
+use crate::bundle::certificates::{Certificates, Missing};
 use crate::bundle::files::Disk;
 use crate::bundle::layout::{Kept, LayoutSettings, layout};
 use crate::bundle::report::{ChangeKind, FileError, Report};
+use crate::bundle::secret::SecretForm;
 use crate::bundle::{Bundle, Companion, FileTree, survey};
-use crate::compile::{CompiledCluster, compile};
-use crate::diag::Diagnostics;
+use crate::compile::{Compiled, CompiledCluster, compile};
+use crate::diag::codes::cert::CERTIFICATE_MISSING;
+use crate::diag::{Diagnostic, Diagnostics};
+use crate::model::project_settings;
 
 /// The files that the specs give.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(crate) struct Rendered {
     pub(crate) inputs: Inputs,
     /// Warnings, already shown.
     pub(crate) tally: Tally,
+    /// Secrets that somebody has to make in the cluster.
+    pub(crate) secrets: Vec<WantedSecret>,
 }
 
 /// What a command does with the files.
@@ -58,42 +64,73 @@ pub(crate) fn render(args: &InputArgs, output: Option<&Path>, what: Use, ui: &Ui
         ui.failure(&format!("found {}{consequence}", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
-    let (tree, kept, clusters) = rendered?;
-    Ok(Rendered { tree, kept, clusters, inputs, tally })
+    let Laid { tree, kept, clusters, secrets } = rendered?;
+    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets })
 }
 
-fn render_inputs(
-    inputs: &mut Inputs,
-    what: Use,
-    found: &mut Diagnostics,
-    ui: &Ui,
-) -> Result<(FileTree, Kept, usize), CommandError> {
+/// The result of [`render_inputs`].
+struct Laid {
+    tree: FileTree,
+    kept: Kept,
+    clusters: usize,
+    secrets: Vec<WantedSecret>,
+}
+
+fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> Result<Laid, CommandError> {
     let wrong_so_far = inputs.diagnostics.has_errors();
-    let missing = if what == Use::Write && !wrong_so_far { Missing::Make } else { Missing::Report };
-    let certificates = Certificates::find(inputs, missing, found, ui)?;
-    let compiled = compile(&inputs.to_compile(certificates.public_keys()));
-    found.extend(compiled.diagnostics);
+    let (compiled, certificates) = compile_with_certificates(inputs, what, found, ui);
     let kept = match what {
         Use::Alone => Kept::default(),
         Use::Write | Use::Compare => survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?,
     };
     let count = compiled.clusters.len();
-    let bundles: Vec<Bundle> =
-        compiled.clusters.into_iter().map(|cluster| bundle(cluster, inputs, &certificates)).collect();
-    let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
-    if wrong_so_far && bundles.is_empty() && companions.is_empty() {
-        // That nothing is left is no news.
-        return Ok((FileTree::default(), kept, count));
+    let secrets = certificates::wanted_secrets(&compiled.clusters);
+    let mut bundles = Vec::with_capacity(count);
+    for cluster in compiled.clusters {
+        let known = certificates.public_keys.contains_key(&cluster.certificate);
+        match secret_form(&cluster, &certificates) {
+            Ok(secret) => bundles.push(bundle(cluster, inputs, secret)),
+            // Where not even the public key is known, the store has said so.
+            Err(_) if !known => {}
+            Err(problem) => found.push(*problem),
+        }
     }
-    let settings = inputs.settings(&mut Diagnostics::new());
+    let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
+    if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {
+        // That nothing is left is no news.
+        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets });
+    }
+    let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
     let (tree, problems) = layout(&bundles, &companions, &kept, layout_settings);
     found.extend(problems);
-    Ok((tree, kept, count))
+    Ok(Laid { tree, kept, clusters: count, secrets })
 }
 
-fn bundle(compiled: CompiledCluster, inputs: &Inputs, certificates: &Certificates) -> Bundle {
-    let secret = certificates.secret_form(&compiled);
+/// Compiles. Missing certificates are made only when that is all that is missing: a failed build leaves nothing behind.
+fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> (Compiled, Certificates) {
+    let is_missing = |d: &Diagnostic| d.code == CERTIFICATE_MISSING;
+    let mut problems = Diagnostics::new();
+    let mut certificates = certificates::find(inputs, Missing::Report, &mut problems, ui);
+    let mut compiled = compile(&inputs.to_compile(&certificates.public_keys));
+    if what == Use::Write {
+        found.extend(certificates::check_git(&compiled.clusters, inputs).into_iter().collect());
+        let wrong = [&inputs.diagnostics, found, &compiled.diagnostics].iter().any(|d| d.has_errors());
+        if problems.iter().any(is_missing) && !wrong {
+            problems = Diagnostics::new();
+            certificates = certificates::find(inputs, Missing::Make, &mut problems, ui);
+            compiled = compile(&inputs.to_compile(&certificates.public_keys));
+        } else {
+            // They will be made once the rest is right.
+            problems = problems.iter().filter(|d| !is_missing(d)).cloned().collect();
+        }
+    }
+    found.extend(problems);
+    found.extend(std::mem::take(&mut compiled.diagnostics));
+    (compiled, certificates)
+}
+
+fn bundle(compiled: CompiledCluster, inputs: &Inputs, secret: SecretForm) -> Bundle {
     Bundle {
         namespace: compiled.cluster.namespace,
         name: compiled.cluster.name,

@@ -60,7 +60,7 @@ fn immutable_part(file: &[u8]) -> Option<String> {
     for line in text.lines() {
         let depth = line.len() - line.trim_start_matches(' ').len();
         if depth == 0 && !line.is_empty() {
-            in_spec = line == "spec:";
+            (in_spec, keep) = (line == "spec:", false);
         } else if depth == 2 && !line.trim_start().starts_with('-') {
             keep = !MUTABLE.contains(&line.trim_start().split(':').next().unwrap_or_default());
         }

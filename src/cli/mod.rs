@@ -6,6 +6,7 @@
 mod args;
 mod build;
 mod bundles;
+mod cert;
 mod certificates;
 mod check;
 mod completions;
@@ -50,6 +51,7 @@ fn run() -> Exit {
         Command::Validate(args) => validate::run(args, &ui),
         Command::Explain(args) => explain::run(args, &ui),
         Command::New(args) => new::run(args, &ui),
+        Command::Cert(args) => cert::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),
         Command::Man(args) => man::run(args, &ui),
     };

@@ -17,7 +17,6 @@ use crate::bundle::{SourceRef, sha256_hex};
 use crate::compile::Input;
 use crate::diag::{Diagnostics, FileId, SourceFile, SourceMap};
 use crate::model::CertificateNeed;
-use crate::model::settings::{Layers, Origin, Settings};
 use crate::spec::{Documents, ReadOptions, read};
 
 /// Where specs come from and how they are taken.
@@ -154,20 +153,6 @@ impl Inputs {
         public_keys: &'a std::collections::BTreeMap<CertificateNeed, String>,
     ) -> Input<'a> {
         Input { documents: &self.documents, project: self.project.written.as_ref(), set: &self.set, public_keys }
-    }
-
-    /// The settings that hold for the whole project. Problems in them are found again for each cluster.
-    pub(crate) fn settings(&self, diagnostics: &mut Diagnostics) -> Settings {
-        let mut layers = Layers::new();
-        let written = self.project.written.as_ref().and_then(|p| p.settings.as_ref());
-        for entry in written.iter().flat_map(|s| s.value.iter()) {
-            let (key, value) = (&entry.key.value, &entry.value);
-            layers.add(Origin::Project, key, &value.value.0, Some(value.span), diagnostics);
-        }
-        for (key, value) in &self.set {
-            layers.add(Origin::CommandLine, key, value, None, diagnostics);
-        }
-        layers.resolve(diagnostics)
     }
 
     /// The file a document came from, as generated files name it.

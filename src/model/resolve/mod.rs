@@ -132,7 +132,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let cluster = Cluster {
         namespace: namespace(spec, settings),
         target: settings.kubernetes_version,
-        certificate: certificate(spec, context, &name),
+        certificate: certificate(spec, context),
         logging: logging(spec),
         name,
         size,
@@ -182,13 +182,13 @@ fn logging(spec: &MiniCluster) -> Logging {
     }
 }
 
-fn certificate(spec: &MiniCluster, context: &Context<'_>, name: &str) -> Certificate {
+fn certificate(spec: &MiniCluster, context: &Context<'_>) -> Certificate {
     let settings = context.settings;
     let chosen = settings.secret_name.clone().filter(|_| settings.secrets == SecretBackend::Existing);
     let public_key = context.public_key.map(str::to_owned);
     let derived = || match &public_key {
         Some(key) => secret_name(&certificate_need(spec, settings).name, key),
-        None => format!("{name}-curve"),
+        None => format!("{}-curve", certificate_need(spec, settings).name),
     };
     Certificate { secret: chosen.unwrap_or_else(derived), public_key }
 }

@@ -21,6 +21,7 @@ mod text;
 mod volumes;
 
 pub use reserved::*;
+pub use resources::{is_extended_resource, is_standard_resource};
 
 use crate::diag::Diagnostics;
 use crate::model::kubernetes::KubernetesVersion;

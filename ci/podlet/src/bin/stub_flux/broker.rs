@@ -55,7 +55,7 @@ pub fn start(argv: &[String]) -> Outcome {
     }
     let pass_through = p.all("broker-opts").iter().flat_map(|v| v.split(','));
     broker.extend(pass_through.filter(|v| !v.is_empty()).map(str::to_owned));
-    broker.extend(p.operands);
+    broker.extend(p.operands.iter().cloned());
     let wrap: Vec<&str> = p.all("wrap").iter().flat_map(|v| v.split(',')).collect();
     let Some((program, arguments)) = wrap.split_first() else { return command(&broker) };
     let me = std::env::current_exe().map_err(|e| e.to_string())?;
@@ -219,7 +219,17 @@ impl Broker {
     fn instance(&self, nodes: Vec<Node>) -> Result<Arc<Instance>, Failure> {
         let uri = self.attributes.get("local-uri").cloned().unwrap_or_default();
         let socket = PathBuf::from(uri.strip_prefix("local://").unwrap_or(&uri));
-        let modules = ["content", "content-sqlite", "job-exec", "job-ingest", "job-list", "job-manager", "kvs", "resource", "sched-simple"];
+        let modules = [
+            "content",
+            "content-sqlite",
+            "job-exec",
+            "job-ingest",
+            "job-list",
+            "job-manager",
+            "kvs",
+            "resource",
+            "sched-simple",
+        ];
         let instance = Arc::new(Instance {
             attributes: Mutex::new(self.attributes.clone()),
             overlay: self.overlay.clone(),
@@ -230,9 +240,9 @@ impl Broker {
             stop: Mutex::new(false),
             socket,
         });
-        instance.serve().map_err(|e| {
-            Failure::from(format!("broker.crit[{}]: {uri}: {}", self.rank(), cert::describe(&e)))
-        })?;
+        instance
+            .serve()
+            .map_err(|e| Failure::from(format!("broker.crit[{}]: {uri}: {}", self.rank(), cert::describe(&e))))?;
         Ok(instance)
     }
 
@@ -247,15 +257,17 @@ impl Broker {
         let hosts: Vec<String> = self.overlay.hosts.iter().map(|h| h.name.clone()).collect();
         let loaded = resources::load(&self.config, &hosts)?;
         let local = resources::local_cores();
-        let nodes = loaded.unwrap_or_else(|| {
-            hosts.iter().map(|h| Node { host: h.clone(), cores: local, gpus: 0 }).collect()
-        });
+        let nodes =
+            loaded.unwrap_or_else(|| hosts.iter().map(|h| Node { host: h.clone(), cores: local, gpus: 0 }).collect());
         let mine = nodes.iter().find(|n| n.host == self.overlay.hosts[self.rank() as usize].name);
         if let Some(node) = mine.filter(|n| n.cores > local && !self.config.noverify) {
             let missing: Vec<u32> = (local..node.cores).collect();
             let ids = hostlist::encode_ids(&missing);
             let ids = if missing.len() > 1 { format!("[{ids}]") } else { ids };
-            self.error("resource", &format!("draining: rank {} ({}) missing resources: core{ids}", self.rank(), node.host));
+            self.error(
+                "resource",
+                &format!("draining: rank {} ({}) missing resources: core{ids}", self.rank(), node.host),
+            );
             self.overlay.drain(&self.rank().to_string());
         }
         if self.rank() == 0 {
@@ -411,14 +423,17 @@ impl Broker {
             self.overlay.listen().map_err(|e| format!("overlay.err[{}]: {e}", self.rank()))?;
         }
         self.overlay.join();
-        let forever = Duration::MAX / 4;
+        let forever = Duration::MAX;
         self.overlay.wait_until(forever, |t| t.open || t.lost.is_some() || t.terminated || t.shutdown);
         let (joined, terminated) = {
             let tree = self.overlay.tree();
             (tree.open, tree.terminated)
         };
         if terminated && !joined {
-            let m = format!("broker.err[{0}]: rc3.0: flux-modprobe: ERROR: Upstream Flux broker is offline. Try again later.", self.rank());
+            let m = format!(
+                "broker.err[{0}]: rc3.0: flux-modprobe: ERROR: Upstream Flux broker is offline. Try again later.",
+                self.rank()
+            );
             return Err(Failure::from(m));
         }
         let nodes = match self.rc1() {
@@ -426,7 +441,10 @@ impl Broker {
             Err(e) => {
                 self.error("resource", &e);
                 self.overlay.tell_parent("bye");
-                return Err(Failure::from(format!("broker.err[{}]: rc1.0: flux modprobe rc1 Exited (rc=1)", self.rank())));
+                return Err(Failure::from(format!(
+                    "broker.err[{}]: rc1.0: flux modprobe rc1 Exited (rc=1)",
+                    self.rank()
+                )));
             }
         };
         let instance = self.instance(nodes)?;

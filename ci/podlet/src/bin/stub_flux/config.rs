@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use crate::attrs::duration;
 use crate::cert::describe;
 use crate::hostlist;
+use crate::resources::Node;
 
 /// One broker of the instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,8 +36,8 @@ pub struct Config {
     pub curve_cert: Option<String>,
     /// `resource.path`.
     pub r_path: Option<String>,
-    /// `[[resource.config]]`: hosts and their number of cores.
-    pub inline: Option<Vec<(Vec<String>, u32)>>,
+    /// `[[resource.config]]`.
+    pub inline: Option<Vec<Node>>,
     /// `resource.noverify`, or `verify` switched off.
     pub noverify: bool,
     /// `tbon.topo`.
@@ -67,6 +68,9 @@ pub fn load(path: &str) -> Outcome<Config> {
     let mut table = Table::new();
     for file in files {
         let text = fs::read_to_string(&file).map_err(|e| format!(": {file}: {}", describe(&e)))?;
+        if text.starts_with('\u{feff}') {
+            return Err(format!(": {file}:1: invalid or missing key"));
+        }
         let one: Table = if Path::new(&file).extension().is_some_and(|e| e == "json") {
             serde_json::from_str(&text).map_err(|e| format!(": {file}: {e}"))?
         } else {
@@ -256,12 +260,14 @@ fn resource(table: &Table, config: &mut Config) -> Outcome<()> {
     }
     if let Some(list) = table.get("config") {
         let Value::Array(list) = list else { return Err(" [resource]: config must be an array".to_owned()) };
-        config.inline = Some(list.iter().map(inline_entry).collect::<Outcome<_>>()?);
+        let entries = list.iter().map(inline_entry).collect::<Outcome<Vec<_>>>()?;
+        config.inline = Some(joined(entries)?);
     }
     Ok(())
 }
 
-fn inline_entry(entry: &Value) -> Outcome<(Vec<String>, u32)> {
+/// An entry's hosts, cores and GPUs.
+fn inline_entry(entry: &Value) -> Outcome<(Vec<String>, u32, u32)> {
     const NAME: &str = "resource.config";
     let Value::Table(entry) = entry else { return Err(" [resource.config]: entries must be tables".to_owned()) };
     strict(entry, NAME, &["hosts", "cores", "gpus", "properties"])?;
@@ -271,11 +277,27 @@ fn inline_entry(entry: &Value) -> Outcome<(Vec<String>, u32)> {
         let ids = hostlist::ids(&text(entry, NAME, key)?.unwrap_or_default())?;
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     };
-    let cores = count("cores")?;
-    if cores == 0 && count("gpus")? == 0 {
-        return Err(" [resource.config]: a host has no resources".to_owned());
+    Ok((hosts, count("cores")?, count("gpus")?))
+}
+
+/// Later entries add to earlier hosts; in the end every host must have something.
+fn joined(entries: Vec<(Vec<String>, u32, u32)>) -> Outcome<Vec<Node>> {
+    let mut out: Vec<Node> = Vec::new();
+    for (hosts, cores, gpus) in entries {
+        for host in hosts {
+            match out.iter_mut().find(|n| n.host == host) {
+                Some(node) => {
+                    node.cores = node.cores.max(cores);
+                    node.gpus = node.gpus.max(gpus);
+                }
+                None => out.push(Node { host, cores, gpus }),
+            }
+        }
     }
-    Ok((hosts, cores))
+    match out.iter().find(|n| n.cores == 0 && n.gpus == 0) {
+        Some(node) => Err(format!(" [resource.config]: {} has no resources", node.host)),
+        None => Ok(out),
+    }
 }
 
 fn sub_table<'a>(table: &'a Table, name: &str) -> Outcome<Option<&'a Table>> {

@@ -139,7 +139,8 @@ impl Jobs {
         };
         let out = redirect(&request.output, "out");
         let err = redirect(request.error.as_ref().map_or(&request.output, |_| &request.error), "err");
-        let job = Job { out, err, state: State::Pending, waited: false, begun: Instant::now(), ran: Duration::ZERO, request };
+        let job =
+            Job { out, err, state: State::Pending, waited: false, begun: Instant::now(), ran: Duration::ZERO, request };
         self.table().insert(id, job.clone());
         let jobs = self.clone();
         std::thread::spawn(move || {
@@ -200,7 +201,8 @@ impl Jobs {
             }
             Err(e) => {
                 let missing = e.kind() == std::io::ErrorKind::NotFound;
-                let text = format!("flux-shell[0]: ERROR: task 0: start failed: {program}: {}\n", crate::cert::describe(&e));
+                let text =
+                    format!("flux-shell[0]: ERROR: task 0: start failed: {program}: {}\n", crate::cert::describe(&e));
                 if let Ok(mut file) = open(&job.err) {
                     // The job fails anyway; its code says why.
                     let _full = std::io::Write::write_all(&mut file, text.as_bytes());

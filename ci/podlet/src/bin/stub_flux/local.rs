@@ -147,9 +147,7 @@ impl Instance {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         match action {
             "load" if modules.contains(name) => Err(format!("load {name}: File exists")),
-            "load" if name.starts_with("sched-fluxion") => {
-                Err(format!("load {name}: module not found in search path"))
-            }
+            "load" if name.starts_with("sched-fluxion") => Err(format!("load {name}: module not found in search path")),
             "load" => {
                 modules.insert(name.to_owned());
                 Ok(json!({}))

@@ -19,7 +19,10 @@ pub fn parents(topo: &str, hosts: &[Host]) -> Result<Vec<u32>, String> {
     let size = u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
     let bad = || format!("unknown topology: {topo}");
     let (scheme, argument) = topo.split_once(':').unwrap_or((topo, ""));
-    let number = || argument.parse::<u32>().map_err(|_| bad());
+    let number = || {
+        let wide = argument.parse::<u64>().map_err(|_| bad())?;
+        Ok::<u32, String>(u32::try_from(wide).unwrap_or(u32::MAX))
+    };
     let ranks = 1..size;
     match (scheme, argument) {
         ("custom", "") => custom(hosts),
@@ -125,10 +128,17 @@ impl Overlay {
 
     /// Waits until `done`, at most for `limit`.
     pub fn wait_until(&self, limit: Duration, done: impl Fn(&Tree) -> bool) -> bool {
-        let end = Instant::now() + limit;
+        // A limit beyond the clock's range is none.
+        let end = Instant::now().checked_add(limit);
         let mut tree = self.tree();
         while !done(&tree) {
-            let Some(left) = end.checked_duration_since(Instant::now()) else { return false };
+            let left = match end {
+                Some(end) => end.saturating_duration_since(Instant::now()),
+                None => Duration::from_secs(3600),
+            };
+            if left.is_zero() {
+                return false;
+            }
             let (next, _) = self.changed.wait_timeout(tree, left).unwrap_or_else(PoisonError::into_inner);
             tree = next;
         }
@@ -187,7 +197,7 @@ impl Overlay {
             eprintln!("overlay.err[{}]: rejecting connection from {host} (rank {rank}): {why}", self.rank);
             return writeln!(writer, "reject {why}");
         }
-        self.wait_until(Duration::MAX / 4, |t| t.open || t.shutdown);
+        self.wait_until(Duration::MAX, |t| t.open || t.shutdown);
         {
             let mut tree = self.tree();
             if tree.shutdown {

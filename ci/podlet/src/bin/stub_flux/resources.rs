@@ -27,10 +27,7 @@ pub struct Node {
 /// What the resource module logs.
 pub fn load(config: &Config, hosts: &[String]) -> Result<Option<Vec<Node>>, String> {
     let nodes = if let Some(inline) = &config.inline {
-        inline
-            .iter()
-            .flat_map(|(hosts, cores)| hosts.iter().map(|h| Node { host: h.clone(), cores: *cores, gpus: 0 }))
-            .collect()
+        inline.clone()
     } else if let Some(path) = &config.r_path {
         let text = fs::read_to_string(path).map_err(|e| {
             let why = describe(&e);
@@ -146,8 +143,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("R");
         std::fs::write(&path, R).expect("write");
-        let config =
-            Config { bootstrap: true, r_path: Some(path.display().to_string()), ..Config::default() };
+        let config = Config { bootstrap: true, r_path: Some(path.display().to_string()), ..Config::default() };
         let hosts = |t: &str| t.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert!(load(&config, &hosts("b a")).is_ok());
         for (list, words) in [("a", "less than"), ("a b c", "greater than"), ("a c", "Host c not found")] {
