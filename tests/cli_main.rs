@@ -14,5 +14,7 @@ mod harness;
 mod help;
 #[path = "cli_tests/project.rs"]
 mod project;
+#[path = "cli_tests/robust.rs"]
+mod robust;
 #[path = "cli_tests/starter.rs"]
 mod starter;
