@@ -122,8 +122,7 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     let mut diagnostics = Diagnostics::new();
     let mut used = BTreeSet::new();
     let settings = model::effective_settings(spec, input.project, input.set, &mut diagnostics);
-    let context =
-        RuleContext { kubernetes_minor: settings.kubernetes_version.minor().into(), ..RuleContext::default() };
+    let context = RuleContext { kubernetes: settings.kubernetes_version, name_suffix: 0 };
     diagnostics.extend(rules::spec::check(spec, &context));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
@@ -148,6 +147,7 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         apply_patches(&cluster, &mut objects, patches, &mut used, &mut diagnostics);
     }
     render::finish(&mut objects);
+    diagnostics.extend(object_rules(spec, &objects, &settings, !used.is_empty()));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
@@ -161,6 +161,19 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         span: spec.span,
     };
     (Some(compiled), used, diagnostics)
+}
+
+/// What an API server would refuse in the objects, whoever is to blame: a patch, or a case that the rules on specs miss.
+fn object_rules(spec: &MiniCluster, objects: &[Object], settings: &Settings, patched: bool) -> Diagnostics {
+    let span = spec.metadata.name.as_ref().map_or(spec.span, |name| name.span);
+    let help = if patched { "look at the patches of the project file" } else { "look at the field that it comes from" };
+    let problems = rules::object::check(objects, settings.kubernetes_version).into_iter();
+    problems
+        .map(|problem| {
+            let message = format!("{} {}: {} {}", problem.kind, problem.name, problem.path, problem.message);
+            Diagnostic::error(codes::REFUSED_OBJECT, span, message).help(help)
+        })
+        .collect()
 }
 
 /// `flux.curveCert`; the rules have checked that it can be read.

@@ -1,9 +1,10 @@
 //! flux-gen compiles MiniCluster specs into Kubernetes bundles that need no controller.
 //!
 //! The stages, in the order in which data flows; each imports only from those listed before it:
-//! [`diag`] → [`flux`] → [`spec`] (as written) → [`object`] → [`model`] (resolved) → [`rules`] → [`render`] → [`bundle`] → [`cli`].
+//! [`diag`] → [`flux`] → [`spec`] (as written) → [`object`] → [`model`] (resolved) → [`rules`] → [`render`] →
+//! [`mod@compile`] (all of these for one project) → [`bundle`] → [`cli`].
 //!
-//! Everything up to and including [`render`] is pure: no files, no clock, no environment, no printing.
+//! Everything up to and including [`mod@compile`] is pure: no files, no clock, no environment, no printing.
 
 pub mod bundle;
 pub mod cli;

@@ -2,9 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "cli_tests/build.rs"]
+mod build;
+#[path = "cli_tests/cert.rs"]
+mod cert;
 #[path = "cli_tests/harness.rs"]
 mod harness;
 #[path = "cli_tests/help.rs"]
 mod help;
+#[path = "cli_tests/project.rs"]
+mod project;
 #[path = "cli_tests/starter.rs"]
 mod starter;

@@ -38,7 +38,7 @@ fn complete(body: &str) -> String {
 
 fn parse_case(place: String, body: &str) -> Case {
     let text = complete(body);
-    let mut context = RuleContext::default();
+    let mut context = RuleContext { kubernetes: "1.33".parse().unwrap(), name_suffix: 0 };
     let (mut expected, mut near) = (BTreeSet::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
         for marker in line.split(" #").skip(1) {
@@ -52,7 +52,7 @@ fn parse_case(place: String, body: &str) -> Case {
             match words.as_slice() {
                 ["near", codes @ ..] => near.extend(codes.iter().map(|code| (*code).to_owned())),
                 ["kubernetes", version] => {
-                    context.kubernetes_minor = version.trim_start_matches("1.").parse().unwrap();
+                    context.kubernetes = version.parse().unwrap();
                 }
                 ["suffix", length] => context.name_suffix = length.parse().unwrap(),
                 _ => {}

@@ -1,4 +1,7 @@
-//! Reading every case of the conformance corpus, when it is there: `FLUX_GEN_CONFORMANCE` or `../shared/conformance`.
+//! Reading every case of the conformance corpus, when it is there: the folder in `FLUX_GEN_CONFORMANCE`, else
+//! `../shared/conformance/operator`.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,22 +10,16 @@ use flux_gen::diag::{Diagnostic, Severity, SourceMap};
 use flux_gen::spec::{self, Documents, ReadOptions};
 
 /// The folder with the operator's cases; says so and returns `None` when it is not there.
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, clippy::print_stdout)]
 fn corpus() -> Option<PathBuf> {
     let folder = match std::env::var_os("FLUX_GEN_CONFORMANCE") {
         Some(folder) => PathBuf::from(folder),
-        None => {
-            let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-            let beside = ["../shared/conformance/operator", "../../shared/conformance/operator"];
-            match beside.iter().map(|path| manifest.join(path)).find(|path| path.is_dir()) {
-                Some(folder) => folder,
-                None => {
-                    println!("skipped: no ../shared");
-                    return None;
-                }
-            }
-        }
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance/operator"),
     };
+    if !folder.is_dir() && std::env::var_os("FLUX_GEN_CONFORMANCE").is_none() {
+        println!("skipped: no ../shared");
+        return None;
+    }
     assert!(folder.is_dir(), "{} is no folder", folder.display());
     Some(folder)
 }
@@ -104,4 +101,52 @@ fn verdicts_of_reading_are_those_of_schema_and_decoding() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The document as Kubernetes reads it: as a companion, its values are taken over as they are.
+fn as_json(case: &Case) -> Option<serde_json::Value> {
+    let text = String::from_utf8(case.input.clone()).unwrap();
+    let text = text.replace("apiVersion: flux-framework.org/v1alpha2", "apiVersion: example.org/v1");
+    let inputs = vec![("input.yaml".to_owned(), text.replace("kind: MiniCluster", "kind: Thing").into_bytes())];
+    let (documents, _) = spec::read(&mut SourceMap::new(), inputs, &ReadOptions::default());
+    let mut value = documents.companions.into_iter().next()?.value;
+    value["apiVersion"] = "flux-framework.org/v1alpha2".into();
+    value["kind"] = "MiniCluster".into();
+    Some(value)
+}
+
+#[test]
+fn the_json_schema_has_the_same_verdicts() {
+    let Some(corpus) = corpus() else { return };
+    let validator = jsonschema::validator_for(&spec::schema::minicluster()).unwrap();
+    let mut compared = 0;
+    for case in cases(&corpus) {
+        // Only the text shows a key that is written twice, or a boolean that is written `yes`.
+        let (_, diagnostics, sources) = read(&case);
+        if diagnostics.iter().any(|d| matches!(d.code.id, "FG105" | "FG116")) {
+            continue;
+        }
+        let Some(value) = as_json(&case) else { continue };
+        let errors = diagnostics.iter().any(|d| d.severity == Severity::Error);
+        let schema_errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        let shown = shown(&diagnostics, &sources);
+        assert_eq!(errors, !schema_errors.is_empty(), "{}: {schema_errors:?}\n{shown}", case.name);
+        compared += 1;
+    }
+    assert!(compared > 50, "only {compared} cases were compared");
+}
+
+#[test]
+fn every_field_of_the_crd_is_known() {
+    let Some(corpus) = corpus() else { return };
+    let index: serde_json::Value = serde_json::from_slice(&std::fs::read(corpus.join("index.json")).unwrap()).unwrap();
+    let known: BTreeSet<String> = spec::explain::field_paths().into_iter().collect();
+    let mut fields = BTreeSet::new();
+    for case in index.as_array().unwrap() {
+        fields.extend(case["fields"].as_array().unwrap().iter().map(|field| field.as_str().unwrap().to_owned()));
+    }
+    assert!(fields.len() >= 200, "only {} fields", fields.len());
+    for field in fields {
+        assert!(known.contains(&format!("spec.{field}")), "{field}");
+    }
 }

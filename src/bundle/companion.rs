@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::names::{self, CLUSTER_FOLDER, COMPANIONS_FOLDER};
-use super::{Bundle, SourceRef};
+use super::{Bundle, SecretForm, SourceRef};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::object::Object;
+use crate::object::carry::find_uncarried;
 
 /// Flux CD's mark for objects in which `${…}` is text.
 pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
@@ -45,10 +46,13 @@ impl ObjectId {
         Self::new(object.api_version(), object.kind(), object.namespace(), object.name())
     }
 
-    /// The id of a cluster's Secret.
+    /// The id of the Secret that a bundle carries, if it does.
     #[must_use]
-    pub fn of_secret(bundle: &Bundle, name: &str) -> Self {
-        Self::new("v1", "Secret", bundle.namespace.as_deref(), name)
+    pub fn of_secret(bundle: &Bundle) -> Option<Self> {
+        match &bundle.secret {
+            SecretForm::Plain { name, .. } => Some(Self::new("v1", "Secret", bundle.namespace.as_deref(), name)),
+            SecretForm::Existing => None,
+        }
     }
 
     fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
@@ -124,6 +128,16 @@ fn prepare_value(value: &Value, companion: &Companion, out: &mut Vec<Prepared>, 
         let mut warning = Diagnostic::global_warning(codes::LOCAL_ONLY, message);
         warning.span = companion.span;
         diagnostics.push(warning);
+        return;
+    }
+    if let Some((path, c)) = find_uncarried(value) {
+        let message = format!(
+            "{id} in {} holds U+{:04X} in {}",
+            companion.source.path,
+            u32::from(c),
+            path.trim_start_matches('.')
+        );
+        diagnostics.push(at(companion.span, codes::NOT_FOR_KUSTOMIZE, message).help("remove the character"));
         return;
     }
     let mut value = value.clone();

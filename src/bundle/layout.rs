@@ -14,8 +14,10 @@ use super::tree::{FileTree, Folder, order};
 use super::yaml::{self, YamlError};
 use super::{Bundle, SecretForm, SourceRef, kustomization, secret, sha256_hex};
 use crate::diag::codes::bundle as codes;
-use crate::diag::{Diagnostic, Diagnostics};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::model::secret_name;
 use crate::object::Object;
+use crate::object::carry::find_uncarried;
 
 /// Most bytes of data in one ConfigMap. An API server stores 1 MiB, metadata included.
 pub const CONFIG_MAP_MAX: usize = 900_000;
@@ -72,13 +74,14 @@ pub fn layout(
     check_sizes(bundles, &prepared, &mut diagnostics);
 
     let mut tree = FileTree::default();
-    let folders: Vec<_> = sorted.par_iter().map(|(path, bundle)| (path, bundle, cluster_folder(bundle))).collect();
+    let secrets: BTreeSet<String> = secret_folders(&sorted).into_values().collect();
+    let make = |(path, bundle): &(String, &Bundle)| cluster_folder(bundle, secrets.contains(path));
+    let folders: Vec<_> = sorted.par_iter().map(|item| (&item.0, item.1, make(item))).collect();
     for (path, bundle, folder) in folders {
         match folder {
             Ok(folder) => drop(tree.folders.insert(path.clone(), folder)),
-            Err(e) => {
-                let message = format!("{}: {e}", bundle.title());
-                diagnostics.push(companion::at(bundle.span, codes::UNWRITABLE_OBJECT, message));
+            Err(Unwritable { code, why }) => {
+                diagnostics.push(companion::at(bundle.span, code, format!("{}: {why}", bundle.title())));
             }
         }
     }
@@ -126,13 +129,10 @@ fn check_objects(
 ) -> Vec<Prepared> {
     let mut seen: BTreeMap<ObjectId, &Bundle> = BTreeMap::new();
     for (_, bundle) in sorted {
-        let secret = match &bundle.secret {
-            SecretForm::Plain { name, .. } => Some(ObjectId::of_secret(bundle, name)),
-            SecretForm::Existing => None,
-        };
-        for id in bundle.objects.iter().map(ObjectId::of).chain(secret) {
+        for id in bundle.objects.iter().map(ObjectId::of).chain(ObjectId::of_secret(bundle)) {
             let Some(first) = seen.insert(id.clone(), bundle) else { continue };
-            if folder_of(first) == folder_of(bundle) && first.title() == bundle.title() {
+            let shared = ObjectId::of_secret(bundle).as_ref() == Some(&id) && first.secret == bundle.secret;
+            if shared || folder_of(first) == folder_of(bundle) {
                 continue;
             }
             let message = format!(
@@ -186,6 +186,22 @@ fn check_objects(
     merged
 }
 
+/// In which folder each Secret stands. Clusters of a bursting group share one: it goes to the cluster that it is named
+/// after, or to the first.
+fn secret_folders(sorted: &[(String, &Bundle)]) -> BTreeMap<ObjectId, String> {
+    let mut folders = BTreeMap::new();
+    for (path, bundle) in sorted {
+        let (Some(id), SecretForm::Plain { name, .. }) = (ObjectId::of_secret(bundle), &bundle.secret) else {
+            continue;
+        };
+        let owner = bundle.public_key.as_ref().is_some_and(|key| *name == secret_name(&bundle.name, key));
+        if owner || !folders.contains_key(&id) {
+            folders.insert(id, path.clone());
+        }
+    }
+    folders
+}
+
 /// Size rules of ConfigMaps.
 fn check_sizes(bundles: &[Bundle], companions: &[Prepared], diagnostics: &mut Diagnostics) {
     for bundle in bundles {
@@ -224,14 +240,28 @@ fn config_map_size(map: &ConfigMap) -> usize {
     text.sum::<usize>() + binary.sum::<usize>()
 }
 
+/// Why an object cannot be part of a bundle.
+struct Unwritable {
+    code: Code,
+    why: String,
+}
+
+impl From<YamlError> for Unwritable {
+    fn from(error: YamlError) -> Self {
+        Self { code: codes::UNWRITABLE_OBJECT, why: error.to_string() }
+    }
+}
+
 /// The folder of one cluster.
-fn cluster_folder(bundle: &Bundle) -> Result<Folder, YamlError> {
+fn cluster_folder(bundle: &Bundle, with_secret: bool) -> Result<Folder, Unwritable> {
     let header = yaml::header(&bundle.source.path);
     let mut files = BTreeMap::new();
     for (name, object) in file_names(bundle) {
         files.insert(name, format!("{header}{}", object_yaml(object)?).into_bytes());
     }
-    if let SecretForm::Plain { name, certificate } = &bundle.secret {
+    if let SecretForm::Plain { name, certificate } = &bundle.secret
+        && with_secret
+    {
         let body = secret::secret_yaml(bundle.namespace.as_deref(), name, certificate)?;
         let file = names::object_file("secret", &short_name(bundle, name, true));
         files.insert(file, format!("{header}{}", body.as_str()).into_bytes());
@@ -241,7 +271,7 @@ fn cluster_folder(bundle: &Bundle) -> Result<Folder, YamlError> {
     index.name = Some(bundle.name.clone());
     index.source = Some(bundle.source.clone());
     index.public_key.clone_from(&bundle.public_key);
-    finish(&bundle.source.path, files, index)
+    Ok(finish(&bundle.source.path, files, index)?)
 }
 
 /// Adds kustomization and index.
@@ -256,14 +286,19 @@ fn finish(source: &str, mut files: BTreeMap<String, Vec<u8>>, mut index: Index) 
 }
 
 /// A rendered object without the empty `status` that a patch may have left.
-fn object_yaml(object: &Object) -> Result<String, YamlError> {
+fn object_yaml(object: &Object) -> Result<String, Unwritable> {
     let mut value = serde_json::to_value(object).map_err(|e| YamlError::new(&e))?;
     if let Some(map) = value.as_object_mut()
         && map.get("status").is_some_and(|status| status.is_null() || status == &json!({}))
     {
         map.shift_remove("status");
     }
-    yaml::value_to_yaml(&value)
+    if let Some((path, c)) = find_uncarried(&value) {
+        let place = path.trim_start_matches('.');
+        let why = format!("{} {} holds U+{:04X} in {place}", object.kind(), object.name(), u32::from(c));
+        return Err(Unwritable { code: codes::NOT_FOR_KUSTOMIZE, why });
+    }
+    Ok(yaml::value_to_yaml(&value)?)
 }
 
 /// Short names; where two objects would get the same one both keep their whole names.

@@ -4,6 +4,7 @@
 //! What leaves: the tree, and reports as data. [`layout`](fn@layout::layout) and all below it are pure; files are touched
 //! through [`files::Files`] only. Nothing here prints.
 
+pub mod certificates;
 pub mod check;
 pub mod companion;
 pub mod files;
@@ -14,6 +15,7 @@ pub mod names;
 mod recover;
 pub mod report;
 pub mod secret;
+pub mod store;
 pub mod survey;
 pub mod tree;
 pub mod write;

@@ -12,7 +12,9 @@ pub const DEFAULT_FOLDER: &str = "default";
 pub const KUSTOMIZATION_FILE: &str = "kustomization.yaml";
 
 /// Longest part of a file name that is taken from a Kubernetes name; file systems allow 255 bytes in all.
-const LONGEST: usize = 180;
+const LONGEST: usize = 190;
+/// Digits of the digest that an odd name gets.
+const DIGITS: usize = 8;
 
 /// The folder of a namespace.
 #[must_use]
@@ -31,9 +33,9 @@ pub fn safe(name: &str) -> String {
         return name.to_owned();
     }
     let lowered = name.chars().flat_map(char::to_lowercase).map(|c| if kept(c) { c } else { '-' });
-    let short: String = lowered.take(LONGEST).collect();
+    let short: String = lowered.take(LONGEST - DIGITS - 1).collect();
     let digest = sha256_hex(name.as_bytes());
-    format!("{}-{}", short.trim_start_matches('.'), &digest[..8])
+    format!("{}-{}", short.trim_start_matches('.'), &digest[..DIGITS])
 }
 
 /// `<kind>-<name>.yaml`, or `<kind>.yaml` when the name says nothing beyond the folder's.

@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::sha256_hex;
 use super::yaml::{self, YamlError};
 
 /// The key of the Secret that holds the certificate file.
@@ -47,14 +46,6 @@ pub enum SecretForm {
         /// The certificate file.
         certificate: PrivateText,
     },
-}
-
-/// The name of a cluster's Secret: `<cluster>-curve-<first 10 digits of SHA-256 of the public key's text>`.
-///
-/// A new key gives a new name, so that no pod can see a mixture; the name tells nothing about the private half.
-#[must_use]
-pub fn secret_name(cluster: &str, public_key: &str) -> String {
-    format!("{cluster}-curve-{}", &sha256_hex(public_key.as_bytes())[..10])
 }
 
 /// The Secret as an object: immutable, type `Opaque`, the certificate file under [`SECRET_KEY`].

@@ -26,6 +26,9 @@ use crate::diag::{Diagnostic, Diagnostics};
 /// Above this number of files one wait for the whole file system is quicker than one per file.
 const MANY_FILES: usize = 64;
 
+/// How often the work folder may vanish between two steps before that is an error.
+const LOCK_TRIES: usize = 1000;
+
 /// How to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
@@ -72,14 +75,16 @@ pub fn write(
 /// Makes the work folder and takes the lock in it.
 fn lock(files: &impl Files, work: &Path) -> Result<Lock, FileError> {
     let path = work.join(recover::LOCK_FILE);
-    loop {
-        files.make_folder(work).context("make", work)?;
-        match Lock::take(&path) {
-            // The holder before us has just removed the folder.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+    let gone = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
+    for _ in 1..LOCK_TRIES {
+        // The holder before us may remove the folder at any of these points.
+        match files.make_folder(work).and_then(|()| Lock::take(&path)) {
+            Err(e) if gone(&e) => {}
             result => return result.context("lock", &path),
         }
     }
+    files.make_folder(work).context("make", work)?;
+    Lock::take(&path).context("lock", &path)
 }
 
 fn locked(

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{completions, explain, man, new};
+use super::{build, cert, check, completions, diff, explain, man, new, validate};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -31,15 +31,20 @@ Start here:
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Build(build::BuildArgs),
+    Check(check::CheckArgs),
+    Diff(diff::DiffArgs),
+    Validate(validate::ValidateArgs),
     Explain(explain::ExplainArgs),
     New(new::NewArgs),
+    Cert(cert::CertArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
 
 /// Options of every command.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output options")]
+#[command(next_help_heading = "Message options")]
 pub(crate) struct GlobalArgs {
     /// When to use colour [NO_COLOR, CLICOLOR and CLICOLOR_FORCE are honoured].
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]

@@ -4,17 +4,26 @@
 //! standard error ([`ui`], [`report`]); [`exit`] has the exit codes.
 
 mod args;
+mod build;
+mod bundles;
+mod cert;
+mod certificates;
+mod check;
 mod completions;
+mod diff;
 mod error;
 mod exit;
 mod explain;
 mod guard;
+mod jobs;
 mod man;
 mod new;
+mod pipeline;
 mod project;
 mod report;
 mod sources;
 mod ui;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -36,8 +45,13 @@ fn run() -> Exit {
     };
     let ui = Ui::new(&line.global);
     let result = match &line.command {
+        Command::Build(args) => build::run(args, &ui),
+        Command::Check(args) => check::run(args, &ui),
+        Command::Diff(args) => diff::run(args, &ui),
+        Command::Validate(args) => validate::run(args, &ui),
         Command::Explain(args) => explain::run(args, &ui),
         Command::New(args) => new::run(args, &ui),
+        Command::Cert(args) => cert::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),
         Command::Man(args) => man::run(args, &ui),
     };

@@ -58,6 +58,11 @@ impl Found {
         Ok(Self { root: folder.to_path_buf(), file: Some(path.to_path_buf()), written: Some(written) })
     }
 
+    /// Whether specs are found without naming them on the command line.
+    pub(crate) fn names_sources(&self) -> bool {
+        self.written.as_ref().is_some_and(|p| p.sources.is_some()) || self.inside(DEFAULT_SOURCES).exists()
+    }
+
     /// What to read: the paths of the command line, else the project's sources, else `examples`.
     pub(crate) fn wanted(&self, paths: &[PathBuf]) -> Result<Vec<Wanted>, CommandError> {
         if !paths.is_empty() {

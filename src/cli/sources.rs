@@ -9,8 +9,10 @@ use super::error::plain;
 use crate::diag::codes::files as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 
-/// Name of standard input, in messages and in what is generated.
+/// Name of standard input in messages.
 const STDIN: &str = "<stdin>";
+/// Name of standard input in what is generated.
+const STDIN_ORIGIN: &str = "-";
 
 /// A path to read, and where it was named if that was in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +82,7 @@ pub(crate) fn read(
 fn read_stdin(stdin: &mut dyn Read, diagnostics: &mut Diagnostics) -> Option<Text> {
     let mut bytes = Vec::new();
     match stdin.read_to_end(&mut bytes) {
-        Ok(_) => Some(Text { shown: STDIN.to_owned(), origin: STDIN.to_owned(), bytes }),
+        Ok(_) => Some(Text { shown: STDIN.to_owned(), origin: STDIN_ORIGIN.to_owned(), bytes }),
         Err(error) => {
             let message = format!("cannot read standard input: {}", plain(&error));
             diagnostics.push(Diagnostic::global_error(codes::PATH_UNREADABLE, message));
@@ -194,7 +196,10 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// A path seen from the project's folder; of files outside it only the name, because where they lie differs from machine to
 /// machine.
-fn origin(path: &Path, root: &Path) -> String {
+pub(crate) fn origin(path: &Path, root: &Path) -> String {
+    if path.as_os_str() == STDIN_ORIGIN {
+        return STDIN_ORIGIN.to_owned();
+    }
     let absolute = |p: &Path| Some(normalized(&std::path::absolute(p).ok()?));
     let inside = absolute(path).zip(absolute(root)).and_then(|(p, r)| p.strip_prefix(r).ok().map(Path::to_path_buf));
     match inside {
@@ -292,14 +297,14 @@ mod tests {
     fn a_named_file_is_read_whatever_its_name_and_only_once() {
         let tree = Tree::new(&["a/n.txt", "a/.h.yaml"]);
         let (names, problems) = tree.read(&["a/n.txt", "a/../a/n.txt", "a/.h.yaml", "-"]);
-        assert_eq!((names, problems), (vec!["<stdin>".into(), "a/.h.yaml".into(), "a/n.txt".into()], vec![]));
+        assert_eq!((names, problems), (vec!["-".into(), "a/.h.yaml".into(), "a/n.txt".into()], vec![]));
     }
 
     #[test]
     fn every_problem_is_reported() {
         let tree = Tree::new(&["a/n.txt", "b.yaml"]);
         let (names, problems) = tree.read(&["none", "a", "-", "-", "b.yaml/x"]);
-        assert_eq!(names, ["<stdin>"]);
+        assert_eq!(names, ["-"]);
         assert_eq!(problems, ["FG701", "FG702", "FG703", "FG701"]);
     }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::args::{ColorChoice, GlobalArgs, MessageFormat};
 use super::error::CommandError;
 use super::report::{self, SourceText, Tally};
+use crate::bundle::report::ChangeKind;
 use crate::diag::{Diagnostics, Severity, Span};
 
 /// How to talk to the user.
@@ -72,6 +73,16 @@ impl Ui {
         if let Some((message, help)) = error.text() {
             to_stderr(&report::failure(message, help, report::Style { format: self.format, color: self.color }));
         }
+    }
+
+    /// Prints how it ended when diagnostics have told why.
+    pub(crate) fn failure(&self, message: &str, help: Option<&str>) {
+        to_stderr(&report::failure(message, help, report::Style { format: self.format, color: self.color }));
+    }
+
+    /// Prints one file that differs.
+    pub(crate) fn change(&self, kind: ChangeKind, path: &str) {
+        to_stderr(&report::change(kind, path, self.format));
     }
 
     /// Writes a product to standard output.

@@ -3,8 +3,11 @@
 //! Pure functions over text and numbers. Nothing here knows about Kubernetes or any other module of this
 //! crate, reads a file, or draws random numbers. Facts are those of flux-core 0.88.
 
+pub mod attribute;
+pub mod bootstrap;
 pub mod certificate;
 pub mod config;
+pub mod config_check;
 pub mod duration;
 pub mod hostlist;
 pub mod idset;

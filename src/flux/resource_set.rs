@@ -207,6 +207,15 @@ impl ResourceSet {
         self.nodes.iter().find(|(_, node)| node.children.is_empty()).map(|(rank, _)| *rank)
     }
 
+    /// True if the time until which the resources may be used lies before flux-core's first release, so in
+    /// the past whenever this is read.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        /// 2013-01-01, before there was a flux-core.
+        const FIRST: f64 = 1_356_998_400.0;
+        self.expiration > 0.0 && self.expiration < FIRST
+    }
+
     /// The ranks that have equal resources, folded, in the order of their lowest rank.
     fn folded(&self) -> Vec<(IdSet, &BTreeMap<String, IdSet>)> {
         let mut groups: Vec<(Vec<u32>, &BTreeMap<String, IdSet>)> = Vec::new();

@@ -16,7 +16,9 @@ use crate::flux::hostlist::Hostlist;
 use crate::flux::topology::Topology;
 use kubernetes::KubernetesVersion;
 
-pub use resolve::{CertificateNeed, Context, certificate_need, effective_settings, project_settings, resolve};
+pub use resolve::{
+    CertificateNeed, Context, certificate_need, effective_settings, project_settings, resolve, secret_name,
+};
 
 /// One MiniCluster, resolved.
 #[derive(Debug, Clone, PartialEq)]

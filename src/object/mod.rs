@@ -1,5 +1,6 @@
 //! Kubernetes objects of a bundle, typed. Pure data: made by `render`, checked by `rules`, written by `bundle`.
 
+pub mod carry;
 pub mod hash;
 pub mod quantity;
 

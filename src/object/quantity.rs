@@ -34,6 +34,12 @@ impl Quantity {
         Self(i128::from(value) * NANOS)
     }
 
+    /// The sum, held at the largest quantity.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self((self.0 + other.0).clamp(-LARGEST, LARGEST))
+    }
+
     /// The value in billionths.
     #[must_use]
     pub fn nanos(self) -> i128 {

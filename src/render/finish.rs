@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ConfigMap, PodSpec};
 
 use crate::object::Object;
+use crate::object::carry::move_to_binary;
 use crate::object::hash::config_map_hash;
 
 /// Adds kustomize's content hash to the names of immutable ConfigMaps and to every reference to them.
 pub fn finish(objects: &mut [Object]) {
     let mut names = BTreeMap::new();
     for object in objects.iter_mut() {
-        if let Object::ConfigMap(map) = object
-            && map.immutable == Some(true)
-        {
+        let Object::ConfigMap(map) = object else { continue };
+        move_to_binary(map);
+        if map.immutable == Some(true) {
             let old = map.metadata.name.clone().unwrap_or_default();
             let new = suffixed(map, &old);
             map.metadata.name = Some(new.clone());

@@ -126,7 +126,7 @@ fn common(cluster: &Cluster, templates: &Templates, has_flux: bool) -> Result<St
         "common.sh",
         context! {
             has_flux,
-            main_host => format!("{}-0", cluster.name),
+            main_host => cluster.broker.hosts.nth(0),
             quiet => cluster.logging.quiet,
             strict => cluster.logging.strict,
             simple_scheduler => cluster.broker.simple_scheduler,

@@ -1,10 +1,8 @@
 //! Source texts to MiniClusters and companions.
 
-use rayon::prelude::*;
-
 use super::decode::{Decoder, FromNode, head, nearest};
 use super::minicluster::Document;
-use super::yaml::{self, Kind, Node};
+use super::yaml::{self, Kind, Node, short};
 use super::{Companion, Documents, MiniCluster, Spanned, explain, json, names};
 use crate::diag::codes::syntax;
 use crate::diag::{Diagnostic, Diagnostics, FileId, SourceFile, SourceMap, Span};
@@ -14,8 +12,6 @@ pub(crate) const API_VERSION: &str = "flux-framework.org/v1alpha2";
 /// Its kind.
 pub(crate) const KIND: &str = "MiniCluster";
 const GROUP: &str = "flux-framework.org";
-/// From how many files on several threads are worth their start.
-const PARALLEL: usize = 16;
 
 /// How to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,13 +37,9 @@ pub fn read(
     }
     let texts: Vec<(FileId, &SourceFile)> =
         files.iter().filter_map(|file| Some((*file, sources.get(*file)?))).collect();
-    let parts: Vec<(Documents, Diagnostics)> = if texts.len() < PARALLEL {
-        texts.iter().map(|(file, source)| read_file(*file, source, options)).collect()
-    } else {
-        texts.par_iter().map(|(file, source)| read_file(*file, source, options)).collect()
-    };
     let mut documents = Documents::default();
-    for (part, problems) in parts {
+    for (file, source) in texts {
+        let (part, problems) = read_file(file, source, options);
         documents.miniclusters.extend(part.miniclusters);
         documents.companions.extend(part.companions);
         documents.secrets.extend(part.secrets);
@@ -123,8 +115,10 @@ impl Reader<'_> {
         let acting = node.pairs().unwrap_or_default().iter().find(|pair| !HARMLESS.contains(&pair.key.text.as_str()));
         self.diagnostics.push(match acting {
             Some(pair) => {
-                let message =
-                    format!("`{}` of this kustomization has no effect: flux-gen does not run kustomize", pair.key.text);
+                let message = format!(
+                    "`{}` of this kustomization has no effect: flux-gen does not run kustomize",
+                    short(&pair.key.text)
+                );
                 let help = "feed flux-gen with the output of `kustomize build`, or use `patches` of the project file";
                 Diagnostic::warning(syntax::SKIPPED_DOCUMENT, pair.key_span, message).help(help)
             }
@@ -166,7 +160,7 @@ impl Reader<'_> {
             let help = "write `apiVersion: flux-framework.org/v1alpha2`; fields that moved are reported below";
             Diagnostic::error(syntax::UNKNOWN_KIND, span_of("apiVersion"), message).help(help)
         } else if kind == KIND {
-            let message = format!("`{api_version}` is no API version of MiniClusters");
+            let message = format!("`{}` is no API version of MiniClusters", short(api_version));
             Diagnostic::error(syntax::UNKNOWN_KIND, span_of("apiVersion"), message)
                 .help(format!("write `apiVersion: {API_VERSION}`"))
         } else if group == GROUP && matches!(kind, "FluxJob" | "FluxSetup" | "Flux") {
@@ -174,7 +168,7 @@ impl Reader<'_> {
             let help = "write `kind: MiniCluster` with `spec.size` and `spec.containers`; a FluxSetup has no successor and is not needed";
             Diagnostic::error(syntax::UNKNOWN_KIND, span_of("kind"), message).help(help)
         } else if group == GROUP && nearest(kind, &[KIND]).is_some() {
-            let message = format!("`{kind}` is no kind of {api_version}");
+            let message = format!("`{}` is no kind of {api_version}", short(kind));
             Diagnostic::error(syntax::UNKNOWN_KIND, span_of("kind"), message).help("did you mean `MiniCluster`?")
         } else {
             return false;
@@ -194,7 +188,9 @@ impl Reader<'_> {
         let Some(document) = Document::from_node(node, &mut decoder) else {
             return;
         };
-        let metadata = document.metadata.map(|metadata| metadata.value).unwrap_or_default();
+        let mut metadata = document.metadata.map(|metadata| metadata.value).unwrap_or_default();
+        // An API server takes an empty namespace for none.
+        metadata.namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
         names::check(&metadata, &mut decoder);
         let Some(spec) = document.spec else { return };
         let api_version = document.api_version.unwrap_or_else(|| Spanned::new(api_version.to_owned(), node.span));
@@ -205,17 +201,21 @@ impl Reader<'_> {
         let metadata = node.get("metadata");
         let name = metadata.and_then(|metadata| text(metadata, "name"));
         if name.is_none_or(str::is_empty) {
-            let message = format!("this {kind} has no metadata.name");
+            let message = format!("this {} has no metadata.name", short(kind));
             let span = metadata.map_or_else(|| head(node), head);
             let help = "flux-gen passes documents on under their name; generateName cannot be used";
             self.diagnostics.push(Diagnostic::error(syntax::REQUIRED, span, message).help(help));
             return;
         }
-        if api_version == "v1" && kind == "Secret" {
+        let secret = api_version == "v1" && kind == "Secret";
+        if secret {
             let values = ["data", "stringData"].iter().filter_map(|name| node.get(name)?.pairs()).flatten();
             self.documents.secrets.extend(values.map(|pair| pair.value.span));
         }
         let mut decoder = Decoder::new(true, explain::field_paths, &mut self.diagnostics, &mut self.documents.secrets);
+        if secret {
+            decoder.hide_values();
+        }
         let value = json::value(node, &mut decoder);
         self.documents.companions.push(Companion { span: node.span, value, places: json::places(node) });
     }

@@ -2,7 +2,7 @@
 
 use super::minicluster::Document;
 use super::project::Project;
-use super::record::{Field, Record, Shape};
+use super::record::{Record, Shape};
 
 /// All records of a MiniCluster document and of the project file, each once.
 #[must_use]
@@ -58,12 +58,60 @@ fn paths(record: &'static Record) -> Vec<String> {
     paths
 }
 
-fn walk(before: &str, record: &'static Record, visit: &mut impl FnMut(&str, &'static Field)) {
+/// The first path whose values are records of this kind; `None` for the document itself.
+pub(crate) fn path_of(record: &'static Record) -> Option<String> {
+    let mut first = None;
+    for root in [Document::RECORD, Project::RECORD] {
+        walk("", root, &mut |path, inner| {
+            if first.is_none() && inner.is_some_and(|inner| inner.name == record.name) {
+                first = Some(path.to_owned());
+            }
+        });
+    }
+    first
+}
+
+/// Visits every field below a record: its path and the record in it.
+fn walk(before: &str, record: &'static Record, visit: &mut impl FnMut(&str, Option<&'static Record>)) {
     for field in record.fields {
         let path = format!("{before}{}", field.name);
-        visit(&path, field);
-        if let (steps, Some(inner)) = innermost((field.shape)()) {
+        let (steps, inner) = innermost((field.shape)());
+        visit(&path, inner);
+        if let Some(inner) = inner {
             walk(&format!("{path}{steps}."), inner, visit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::minicluster::{Container, Volume};
+
+    #[test]
+    fn every_field_has_a_description() {
+        for record in records() {
+            assert!(!record.docs.is_empty(), "{}", record.name);
+            for field in record.fields {
+                assert!(field.description().ends_with('.'), "{}.{}", record.name, field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn paths_show_lists_and_free_mappings() {
+        let paths = field_paths();
+        assert!(paths.len() > 270, "{}", paths.len());
+        for path in ["spec.containers[].volumes{}.path", "spec.pod.tolerations[].key", "metadata.name", "apiVersion"] {
+            assert!(paths.iter().any(|known| known == path), "{path}");
+        }
+        assert!(project_paths().iter().any(|path| path == "clusters{}.settings"));
+    }
+
+    #[test]
+    fn records_are_found_where_they_first_stand() {
+        assert_eq!(path_of(Container::RECORD).as_deref(), Some("spec.containers"));
+        assert_eq!(path_of(Volume::RECORD).as_deref(), Some("spec.containers[].volumes"));
+        assert_eq!(path_of(Document::RECORD), None);
     }
 }

@@ -39,7 +39,7 @@ fn scalar_value(node: &Node, scalar: &Scalar, decoder: &mut Decoder<'_>) -> Valu
     let reading = match scalar::read(scalar) {
         Reading::Ambiguous(ambiguity) => {
             if let Ambiguity::Bool(value) = ambiguity {
-                let write = format!("write {value}, or {:?} for the text", scalar.text);
+                let write = format!("write {value} if that is meant, else {}", decoder.quoted(scalar));
                 decoder.ambiguous(node, scalar, ambiguity, write);
             }
             ambiguity.kubernetes()
@@ -53,8 +53,9 @@ fn scalar_value(node: &Node, scalar: &Scalar, decoder: &mut Decoder<'_>) -> Valu
         Reading::Float(x) => match number(x) {
             Some(number) => Value::Number(number),
             None => {
-                let message = format!("`{}` without quotes is a number that JSON does not have", scalar.text);
-                decoder.report(syntax::WRONG_TYPE, node.span, message, Some(format!("write {:?}", scalar.text)));
+                let message = format!("{}: JSON has no such number", decoder.path());
+                let help = decoder.quoted(scalar);
+                decoder.report(syntax::WRONG_TYPE, node.span, message, Some(help));
                 Value::Null
             }
         },

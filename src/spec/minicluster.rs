@@ -25,7 +25,8 @@ record! {
 record! {
     /// `metadata` of a MiniCluster.
     pub struct Metadata {
-        /// Name of the MiniCluster; also of its Job, its headless Service and the container that runs Flux.
+        /// Name of the MiniCluster; also of its Job, its headless Service and the container that runs Flux. `generateName`
+        /// cannot take its place.
         "name" name: String [Required],
         /// Namespace; objects carry none when it is left out and no setting names one.
         "namespace" namespace: String,
@@ -201,7 +202,7 @@ record! {
     pub struct SecretKey {
         /// Name of the Secret.
         "name" name: String [Required],
-        /// Key in it.
+        /// Key of the Secret whose value is taken.
         "key" key: String [Required],
     }
 }
@@ -479,11 +480,11 @@ record! {
         "runAsNonRoot" run_as_non_root: bool,
         /// User id.
         "runAsUser" run_as_user: i64,
-        /// SELinux.
+        /// SELinux labels.
         "seLinuxOptions" se_linux_options: SeLinuxOptions,
-        /// Seccomp.
+        /// Seccomp profile.
         "seccompProfile" seccomp_profile: SeccompProfile,
-        /// Windows.
+        /// Windows options.
         "windowsOptions" windows_options: WindowsOptions,
     }
 }
@@ -491,9 +492,9 @@ record! {
 record! {
     /// Kubernetes `Capabilities`.
     pub struct Capabilities {
-        /// Added.
+        /// Capabilities to add.
         "add" add: List<String>,
-        /// Removed.
+        /// Capabilities to drop.
         "drop" drop: List<String>,
     }
 }
@@ -501,13 +502,13 @@ record! {
 record! {
     /// Kubernetes `SELinuxOptions`.
     pub struct SeLinuxOptions {
-        /// Level.
+        /// SELinux level.
         "level" level: String,
-        /// Role.
+        /// SELinux role.
         "role" role: String,
-        /// Type.
+        /// SELinux type.
         "type" type_: String,
-        /// User.
+        /// SELinux user.
         "user" user: String,
     }
 }
@@ -515,7 +516,7 @@ record! {
 record! {
     /// Kubernetes `SeccompProfile`.
     pub struct SeccompProfile {
-        /// Unconfined, RuntimeDefault or Localhost.
+        /// Kind of profile: Unconfined, RuntimeDefault or Localhost.
         "type" type_: String [Required],
         /// Profile file for Localhost.
         "localhostProfile" localhost_profile: String,
@@ -549,15 +550,15 @@ record! {
         "runAsNonRoot" run_as_non_root: bool,
         /// User id.
         "runAsUser" run_as_user: i64,
-        /// SELinux.
+        /// SELinux labels.
         "seLinuxOptions" se_linux_options: SeLinuxOptions,
-        /// Seccomp.
+        /// Seccomp profile.
         "seccompProfile" seccomp_profile: SeccompProfile,
-        /// More groups.
+        /// Further groups of the first process.
         "supplementalGroups" supplemental_groups: List<i64>,
         /// Kernel parameters.
         "sysctls" sysctls: List<Sysctl>,
-        /// Windows.
+        /// Windows options.
         "windowsOptions" windows_options: WindowsOptions,
     }
 }
@@ -565,9 +566,9 @@ record! {
 record! {
     /// Kubernetes `Sysctl`.
     pub struct Sysctl {
-        /// Name.
+        /// Name of the kernel parameter, such as `net.core.somaxconn`.
         "name" name: String [Required],
-        /// Value.
+        /// What to set it to, in quotes.
         "value" value: String [Required],
     }
 }

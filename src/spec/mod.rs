@@ -8,6 +8,7 @@ pub mod minicluster;
 mod names;
 pub mod project;
 pub mod record;
+pub mod schema;
 mod value;
 pub(crate) mod yaml;
 

@@ -1,7 +1,8 @@
 //! Names as the API server checks them when a document is stored.
 
-use super::decode::{Decoder, short};
+use super::decode::Decoder;
 use super::minicluster::Metadata;
+use super::yaml::short;
 use crate::diag::codes::syntax;
 
 /// Checks `metadata.name` (RFC 1123 subdomain) and `metadata.namespace` (RFC 1123 label).

@@ -3,7 +3,7 @@
 use super::decode::{Decoder, FromNode};
 use super::minicluster::List;
 use super::record::{Shape, record};
-use super::yaml::scalar::{self, Reading};
+use super::yaml::scalar::{self, Ambiguity, Reading};
 use super::yaml::{self, Kind, Node};
 use super::{Map, Spanned, explain};
 use crate::diag::codes::{project, syntax};
@@ -100,11 +100,8 @@ impl FromNode for SettingValue {
         match &node.kind {
             Kind::Scalar(_) => setting(node, decoder).map(Self),
             Kind::Sequence(items) => {
-                let mut texts = Vec::with_capacity(items.len());
-                for (index, item) in items.iter().enumerate() {
-                    let text = decoder.at_index(index, |decoder| list_item(item, decoder))?;
-                    texts.push(text);
-                }
+                let item = |(index, item)| decoder.at_index(index, |decoder| list_item(item, decoder));
+                let texts: Vec<String> = items.iter().enumerate().filter_map(item).collect();
                 Some(Self(texts.join(",")))
             }
             Kind::Mapping(_) => {
@@ -128,7 +125,7 @@ fn list_item(item: &Node, decoder: &mut Decoder<'_>) -> Option<String> {
         }
     };
     if text.contains(',') {
-        let message = format!("a list item of a setting cannot hold a comma: `{}`", super::decode::short(&text));
+        let message = format!("a list item of a setting cannot hold a comma: `{}`", yaml::short(&text));
         decoder.report(syntax::WRONG_TYPE, item.span, message, Some("make it two items".to_owned()));
         return None;
     }
@@ -150,7 +147,11 @@ fn setting(node: &Node, decoder: &mut Decoder<'_>) -> Option<String> {
         Reading::Int(n) => Some(n.to_string()),
         Reading::Float(_) | Reading::Text => Some(scalar.text.clone()),
         Reading::Ambiguous(ambiguity) => {
-            let write = decoder.quoted(scalar);
+            let quoted = decoder.quoted(scalar);
+            let write = match ambiguity {
+                Ambiguity::Bool(value) => format!("write {value} if that is meant, else {quoted}"),
+                _ => quoted,
+            };
             decoder.ambiguous(node, scalar, ambiguity, write);
             Some(scalar.text.clone())
         }

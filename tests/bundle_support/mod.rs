@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use flux_gen::bundle::layout::{Kept, LayoutSettings, layout};
-use flux_gen::bundle::secret::{PrivateText, secret_name};
+use flux_gen::bundle::secret::PrivateText;
 use flux_gen::bundle::{Bundle, Companion, FileTree, SecretForm, SourceRef, sha256_hex};
+use flux_gen::model::secret_name;
 use flux_gen::object::{Object, hash};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{

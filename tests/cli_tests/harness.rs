@@ -11,6 +11,14 @@ pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
 }
 
+/// A MiniCluster document.
+pub(crate) fn minicluster(name: &str, size: u32) -> String {
+    format!(
+        "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata:\n  name: {name}\nspec:\n  size: {size}\n  \
+         containers:\n    - image: rockylinux:9\n      command: hostname\n      resources:\n        limits:\n          cpu: 2\n"
+    )
+}
+
 /// What a run gave.
 #[must_use]
 #[derive(Debug)]

@@ -126,7 +126,7 @@ spec:
   - {name: second, image: $image, command: [bash, -c, 'echo 2 >> /disk/order'], volumeMounts: [{name: disk, mountPath: /disk}]}
   - name: view
     image: ghcr.io/x/flux-view-rocky:arm-9
-    command: [bash, -c, 'cp -a /opt/views /disk/ && cat /opt/view/bin/flux > /disk/flux']
+    command: [bash, -c, 'cp -a /opt/views /disk/ && readlink /opt/view > /disk/flux; ls /opt/views/._view/*/bin/flux >> /disk/flux']
     volumeMounts: [{name: disk, mountPath: /disk}]
   containers:
   - name: main
@@ -146,7 +146,7 @@ spec:
       echo "\$(id -u) \$(id -G) \$(getent passwd 1234 || echo nobody)"
       echo "\$A \$B \$POD \$KEY \$C_a \$(hostname) \$PWD"
       echo \$(findmnt -no FSTYPE,SIZE /ram)
-      tr '\n' ' ' < /disk/order; stat -c '%a %g' /disk; cat /disk/flux /disk/views/._view/hash/bin/flux
+      tr '\n' ' ' < /disk/order; stat -c '%a %g' /disk; cat /disk/flux; ls /disk/views/._view
       echo claim > /claim/f; cat /image/etc/passwd >/dev/null; ls /view /viewsub; echo -n x > /host/y || true
       touch /ro/x 2>/dev/null || echo read-only
     volumeMounts:
@@ -170,8 +170,9 @@ s3cret
 one one-\$(NO)-\$(A) files s3cret one files-0 /new/folder
 tmpfs 1M
 1 2 2777 2000
-tree
-tree
+views/._view/stubfluxstubfluxstubfluxstubflux
+/opt/views/._view/stubfluxstubfluxstubfluxstubflux/bin/flux
+stubfluxstubfluxstubfluxstubflux
 /view:
 opt
 

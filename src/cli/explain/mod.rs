@@ -1,31 +1,34 @@
 //! `flux-gen explain`.
 
 mod field;
+mod settings;
 
 use clap::Args;
 
 use super::error::CommandError;
 use super::exit::Exit;
+use super::pipeline::InputArgs;
 use super::ui::Ui;
 use crate::diag::{Code, codes};
 use field::Answer;
 
-/// Explain a field, a message code or the exit codes.
+/// Explain a field, a message code, the settings or the exit codes.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A field such as `containers.command`, a code such as `FG101`, or `exit-codes`; without it, all codes are listed.
-    #[arg(value_name = "TOPIC")]
+    /// A field such as `containers.command`, a code such as `FG101`, `settings` (with their values and where these come
+    /// from), one setting, or `exit-codes`; without it, all codes are listed.
+    #[arg(value_name = "TOPIC", help_heading = "Arguments")]
     topic: Option<String>,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 pub(crate) fn run(args: &ExplainArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let text = match args.topic.as_deref() {
         None => list(),
+        Some("settings") => return settings::run(&args.input, ui),
         Some("exit-codes") => Exit::table(),
-        Some(topic) => match find_code(topic) {
-            Some(code) => page(code),
-            None => field_page(topic)?,
-        },
+        Some(topic) => topic_page(topic)?,
     };
     ui.print(text.as_bytes())?;
     Ok(Exit::Ok)
@@ -44,6 +47,18 @@ fn list() -> String {
     codes::all().iter().map(|code| format!("{}  {}\n", code.id, code.title)).collect()
 }
 
+/// A code, a field or a setting; the last two may have the same name.
+fn topic_page(topic: &str) -> Result<String, CommandError> {
+    if let Some(code) = find_code(topic) {
+        return Ok(page(code));
+    }
+    match (field_page(topic), settings::page(topic)) {
+        (Ok(field), Some(setting)) => Ok(format!("{field}\n{setting}")),
+        (Err(_), Some(setting)) => Ok(setting),
+        (field, None) => field,
+    }
+}
+
 fn field_page(topic: &str) -> Result<String, CommandError> {
     match field::answer(topic) {
         Answer::Page(page) => Ok(page),
@@ -59,7 +74,7 @@ fn unknown(topic: &str, near: Option<String>) -> CommandError {
         None if topic.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("fg")) => {
             error.help("`flux-gen explain` lists all codes")
         }
-        None => error.help("give a field such as spec.size, a code such as FG101, or `exit-codes`"),
+        None => error.help("give a field such as spec.size, a code such as FG101, `settings` or `exit-codes`"),
     }
 }
 

@@ -108,5 +108,9 @@ fn window(text: &str, line: std::ops::Range<usize>, place: usize) -> std::ops::R
 
 /// The nearest character boundary at or before an offset.
 fn floor(text: &str, offset: usize) -> usize {
-    text.floor_char_boundary(offset)
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }

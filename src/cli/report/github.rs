@@ -40,6 +40,15 @@ pub(super) fn failure(message: &str, help: Option<&str>) -> String {
     out
 }
 
+/// Something about a whole file.
+pub(super) fn file(message: &str, path: &str) -> String {
+    let mut out = String::new();
+    let properties = [format!("file={}", property(path)), "title=flux-gen drift".to_owned()];
+    let help = "`flux-gen build` brings it up to date";
+    line(&mut out, "error", &properties, &format!("{message}: {path}"), Some(help));
+    out
+}
+
 fn line(out: &mut String, command: &str, properties: &[String], message: &str, help: Option<&str>) {
     let message = match help {
         Some(help) => format!("{message}\nhelp: {help}"),

@@ -22,10 +22,14 @@ pub(super) fn diagnostic(out: &mut String, excerpts: &Excerpts<'_>, diagnostic: 
             group = snippet(group, &place, AnnotationKind::Context, Some(label.as_str()));
         }
     }
-    if let Some(help) = &diagnostic.help {
+    let (within, below) = if diagnostic.span.is_some() { (&diagnostic.help, &None) } else { (&None, &diagnostic.help) };
+    if let Some(help) = within {
         group = group.element(Level::HELP.message(printable(help)));
     }
     push(out, group, color);
+    if let Some(help) = below {
+        push(out, Group::with_title(Level::HELP.primary_title(help.as_str())), color);
+    }
     out.push('\n');
 }
 

@@ -65,6 +65,15 @@ pub(super) fn diagnostic(out: &mut String, excerpts: &Excerpts<'_>, diagnostic: 
 
 /// A line of no file and no code.
 pub(super) fn plain(severity: &str, message: &str, help: Option<&str>) -> String {
+    simple(severity, message, help, None)
+}
+
+/// A line about a whole file.
+pub(super) fn file(severity: &str, message: &str, file: &str) -> String {
+    simple(severity, message, None, Some(file))
+}
+
+fn simple(severity: &str, message: &str, help: Option<&str>, file: Option<&str>) -> String {
     let mut out = String::new();
     write(
         &mut out,
@@ -73,7 +82,7 @@ pub(super) fn plain(severity: &str, message: &str, help: Option<&str>) -> String
             severity,
             message,
             help,
-            file: None,
+            file,
             line: None,
             column: None,
             end_line: None,

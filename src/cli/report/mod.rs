@@ -7,6 +7,7 @@ mod json;
 mod mask;
 
 use super::args::MessageFormat;
+use crate::bundle::report::ChangeKind;
 use crate::diag::{Diagnostic, FileId, Severity, Span};
 use excerpt::Excerpts;
 
@@ -100,6 +101,20 @@ pub(crate) fn status(message: &str, format: MessageFormat) -> String {
     match format {
         MessageFormat::Human | MessageFormat::Github => format!("{}\n", printable(message)),
         MessageFormat::Json => json::plain("info", message, None),
+    }
+}
+
+/// A file of the output that is not what the specs give.
+pub(crate) fn change(kind: ChangeKind, path: &str, format: MessageFormat) -> String {
+    let word = match kind {
+        ChangeKind::Missing => "missing",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Extra => "extra",
+    };
+    match format {
+        MessageFormat::Human => format!("{word:<8} {}\n", printable(path)),
+        MessageFormat::Json => json::file("error", word, path),
+        MessageFormat::Github => github::file(word, path),
     }
 }
 

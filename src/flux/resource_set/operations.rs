@@ -98,6 +98,21 @@ impl ResourceSet {
         result
     }
 
+    /// Only the ranks that have all of some properties; `^name` stands for not having one
+    /// (`flux R decode --properties`).
+    #[must_use]
+    pub fn with_properties(&self, properties: &[&str]) -> Self {
+        let mut ranks = self.ranks();
+        for property in properties {
+            let having = |name: &str| self.properties.get(name).cloned().unwrap_or_default();
+            ranks = match property.strip_prefix('^') {
+                Some(name) => ranks.difference(&having(name)),
+                None => ranks.intersection(&having(property)),
+            };
+        }
+        self.include(&ranks)
+    }
+
     /// Ranks anew by position in `hosts` (`flux R rerank`; every broker does it with the hosts of `[bootstrap]`).
     ///
     /// # Errors

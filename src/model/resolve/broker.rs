@@ -3,7 +3,7 @@
 use super::cores::cores;
 use super::written::{flag, number, owned, text, texts};
 use super::{BROKER_PORT, Size};
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
 use crate::flux::config::{Bootstrap, BrokerConfig, HostEntry, Modules, QueuePolicy, Resource};
 use crate::flux::hostlist::Hostlist;
 use crate::flux::resource_set::ResourceSet;
@@ -39,6 +39,7 @@ pub(super) fn broker(spec: &MiniClusterSpec, parts: &Parts<'_>, diagnostics: &mu
     let flux = spec.flux.as_ref();
     let cores = cores(spec, parts.runner, parts.size, parts.settings, diagnostics);
     let hosts = hosts(spec, parts);
+    check_hosts(spec, parts, &hosts, diagnostics);
     let leader = leader(spec);
     let topology = flux.and_then(|f| text(&f.topology)).and_then(|t| t.parse().ok()).unwrap_or(Topology::Custom);
     let resources = cores.cores.and_then(|n| ResourceSet::uniform(&hosts, n, cores.gpus).ok()).map(|r| r.to_json());
@@ -52,7 +53,7 @@ pub(super) fn broker(spec: &MiniClusterSpec, parts: &Parts<'_>, diagnostics: &mu
     Broker {
         config,
         resources,
-        attributes: attributes(spec, parts),
+        attributes: attributes(spec, parts, &hosts),
         topology,
         wrap: flux.and_then(|f| owned(&f.wrap)),
         environment: flux.map(|f| texts(&f.environment)).unwrap_or_default(),
@@ -97,6 +98,26 @@ fn hosts(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Hostlist {
         hosts.append(&own);
     }
     hosts
+}
+
+/// A broker that does not find its host name in the list exits at once (F §3.2).
+fn check_hosts(spec: &MiniClusterSpec, parts: &Parts<'_>, hosts: &Hostlist, diagnostics: &mut Diagnostics) {
+    let first = format!("{}-0", parts.name);
+    let leads_elsewhere = leader(spec) == Leader::Here && hosts.find(&first) != Some(0);
+    let mut pods = (0..parts.size.max).map(|index| format!("{}-{index}", parts.name));
+    let missing = pods.find(|h| hosts.find(h).is_none()).or(leads_elsewhere.then_some(first));
+    let bursting = spec.flux.as_ref().and_then(|f| f.bursting.as_ref());
+    let (Some(host), Some(span)) = (missing, bursting.map(|b| b.span)) else { return };
+    let list = bursting.and_then(|b| b.hostlist.as_ref());
+    let message = if hosts.find(&host).is_some() {
+        format!("`{host}` is to be rank 0, but the hosts `{hosts}` begin with another one")
+    } else {
+        format!("pod `{host}` of this cluster is not among the hosts `{hosts}`")
+    };
+    diagnostics.push(
+        Diagnostic::error(codes::HOST_NOT_LISTED, list.map_or(span, |l| l.span), message)
+            .help(format!("the pods are `{}`: put them into the list", Hostlist::indexed(parts.name, parts.size.max))),
+    );
 }
 
 fn config(
@@ -146,7 +167,7 @@ fn config(
 }
 
 /// `-S` attributes, in the operator's order.
-fn attributes(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Vec<(String, String)> {
+fn attributes(spec: &MiniClusterSpec, parts: &Parts<'_>, hosts: &Hostlist) -> Vec<(String, String)> {
     let root = format!("{}/config", parts.view.mount_path);
     let flux = spec.flux.as_ref();
     let logging = spec.logging.as_ref();
@@ -161,7 +182,9 @@ fn attributes(spec: &MiniClusterSpec, parts: &Parts<'_>) -> Vec<(String, String)
     if !matches!(timeout, "" | "0" | "0s") {
         set("tbon.connect_timeout", timeout.to_owned());
     }
-    if let Some(quorum) = parts.size.quorum.filter(|_| !parts.size.elastic) {
+    // Hosts that burst later must not hold up the cluster's own.
+    let waits = (hosts.len() > parts.size.pods as usize && leader(spec) == Leader::Here).then_some(parts.size.pods);
+    if let Some(quorum) = parts.size.quorum.or(waits).filter(|_| !parts.size.elastic) {
         set("broker.quorum", quorum.to_string());
     }
     if let Some(topology) = flux.and_then(|f| text(&f.topology)) {

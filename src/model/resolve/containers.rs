@@ -13,6 +13,8 @@ use crate::model::{Entrypoint, Hooks, Pod, ResourceList, Runner, ServiceContaine
 use crate::spec::minicluster::{Container, FluxUser, LifeCycle, MiniClusterSpec, Resources};
 use crate::spec::{IntOrString, Map, Spanned};
 
+/// The default of the MiniCluster API.
+const DEFAULT_IMAGE: &str = "ghcr.io/rse-ops/accounting:app-latest";
 const DEFAULT_LOGS: &str = "/tmp/fluxout";
 
 /// Position of the container that runs Flux: the only one, or the one that says so; the rules see to exactly one.
@@ -59,6 +61,15 @@ pub(super) fn runner(
         user,
         logs: owned(&written.logs).unwrap_or_else(|| DEFAULT_LOGS.to_owned()),
         cores: number(&written.cores),
+    }
+}
+
+/// Warns where the API's default image stands in for a missing one.
+pub(super) fn check_images(spec: &MiniClusterSpec, diagnostics: &mut Diagnostics) {
+    let containers = [&spec.containers, &spec.services].into_iter().flatten().flat_map(|c| c.value.iter());
+    for container in containers.filter(|c| c.image.is_none()) {
+        let message = format!("a container without `image` gets the API's default, {DEFAULT_IMAGE}");
+        diagnostics.push(Diagnostic::warning(codes::DEFAULT_IMAGE, container.span, message).help("write `image`"));
     }
 }
 
@@ -212,7 +223,7 @@ fn container(written: &Container, name: String) -> core::Container {
     let mounts = mounts(written.volumes.as_ref());
     core::Container {
         name,
-        image: owned(&written.image),
+        image: Some(owned(&written.image).unwrap_or_else(|| DEFAULT_IMAGE.to_owned())),
         image_pull_policy: Some(pull_policy(&written.pull_always, &written.image_pull_policy)),
         env: (!env.is_empty()).then_some(env),
         lifecycle: lifecycle(written.life_cycle.as_ref()),

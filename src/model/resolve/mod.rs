@@ -116,6 +116,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let network = network(spec, &name);
     let view = view::view(&spec.spec, settings, &mut diagnostics);
     let index = containers::runner_index(&spec.spec);
+    containers::check_images(&spec.spec, &mut diagnostics);
     let program = program::program(&spec.spec, index, size, settings, &mut diagnostics);
     let broker = broker::broker(
         &spec.spec,
@@ -131,7 +132,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let cluster = Cluster {
         namespace: namespace(spec, settings),
         target: settings.kubernetes_version,
-        certificate: certificate(spec, context, &name),
+        certificate: certificate(spec, context),
         logging: logging(spec),
         name,
         size,
@@ -181,20 +182,20 @@ fn logging(spec: &MiniCluster) -> Logging {
     }
 }
 
-fn certificate(spec: &MiniCluster, context: &Context<'_>, name: &str) -> Certificate {
+fn certificate(spec: &MiniCluster, context: &Context<'_>) -> Certificate {
     let settings = context.settings;
     let chosen = settings.secret_name.clone().filter(|_| settings.secrets == SecretBackend::Existing);
     let public_key = context.public_key.map(str::to_owned);
     let derived = || match &public_key {
         Some(key) => secret_name(&certificate_need(spec, settings).name, key),
-        None => format!("{name}-curve"),
+        None => format!("{}-curve", certificate_need(spec, settings).name),
     };
     Certificate { secret: chosen.unwrap_or_else(derived), public_key }
 }
 
 /// Name of the Secret for a certificate: it changes exactly when the key pair does.
 #[must_use]
-pub(crate) fn secret_name(owner: &str, public_key: &str) -> String {
+pub fn secret_name(owner: &str, public_key: &str) -> String {
     let digest = Sha256::digest(public_key.as_bytes());
     let hex: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
     format!("{owner}-curve-{hex}")

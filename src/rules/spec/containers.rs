@@ -66,12 +66,12 @@ fn script<'a>(place: Place<'a>) -> Option<&'a Spanned<String>> {
 fn modes(check: &mut Check<'_>, place: Place<'_>) {
     let container = place.container;
     let (launcher, batch) = (is_true(&container.launcher), is_true(&container.batch));
-    if let (true, true, Some(flag)) = (launcher, batch, &container.batch) {
-        if place.role != Role::Service {
-            let message = "launcher and batch are both true";
-            let help = "keep `launcher` if the command submits its own jobs, `batch` if each line is a job";
-            check.error(codes::LAUNCHER_AND_BATCH, flag.span, message, help);
-        }
+    if let (true, true, Some(flag)) = (launcher, batch, &container.batch)
+        && place.role != Role::Service
+    {
+        let message = "launcher and batch are both true";
+        let help = "keep `launcher` if the command submits its own jobs, `batch` if each line is a job";
+        check.error(codes::LAUNCHER_AND_BATCH, flag.span, message, help);
     }
     if let (Some(command), Some(script)) = (text(&container.command), script(place)) {
         let message = "both `command` and `commands.script` say what to run";

@@ -3,7 +3,7 @@
 use super::check::{Check, shown, text};
 use crate::diag::Diagnostic;
 use crate::diag::codes::spec as codes;
-use crate::flux::Topology;
+use crate::flux::{FluxDuration, Topology};
 use crate::spec::Spanned;
 use crate::spec::minicluster::Flux;
 
@@ -19,6 +19,7 @@ pub(super) fn check(check: &mut Check<'_>) {
         check.warn(codes::NO_CONTROLLER, cleanup.span, message, help);
     }
     let Some(flux) = check.flux() else { return };
+    timeout(check, flux);
     topology(check, flux);
     submission(check, flux);
     check.one_of(codes::ARCHITECTURE, "architecture", &flux.arch, &["arm", "arm64", "amd64", "x86_64"]);
@@ -34,6 +35,14 @@ pub(super) fn check(check: &mut Check<'_>) {
             message,
             "remove it; brokers are authenticated by the CURVE certificate",
         );
+    }
+}
+
+fn timeout(check: &mut Check<'_>, flux: &Flux) {
+    let Some(written) = text(&flux.connect_timeout) else { return };
+    if written.value.parse::<FluxDuration>().is_err() {
+        let message = format!("connectTimeout `{}` is no duration", shown(&written.value));
+        check.error(codes::DURATION, written.span, message, "write a number and ms, s, m, h or d, such as 5s");
     }
 }
 
@@ -77,16 +86,16 @@ fn submission(check: &mut Check<'_>, flux: &Flux) {
         let message = format!("submitCommand `{}`: flux-core has no `flux mini` since 0.59", shown(&command.value));
         check.warn(codes::OLD_FLUX_COMMAND, command.span, message, "write `flux submit`");
     }
-    if let Some(wrap) = text(&flux.wrap) {
-        if wrap.value.split(',').any(|word| word.trim().is_empty()) {
-            let message = format!("wrap `{}` has an empty word between its commas", shown(&wrap.value));
-            check.error(
-                codes::WORDS,
-                wrap.span,
-                message,
-                "write program and arguments with one comma between, such as strace,-f",
-            );
-        }
+    if let Some(wrap) = text(&flux.wrap)
+        && wrap.value.split(',').any(|word| word.trim().is_empty())
+    {
+        let message = format!("wrap `{}` has an empty word between its commas", shown(&wrap.value));
+        check.error(
+            codes::WORDS,
+            wrap.span,
+            message,
+            "write program and arguments with one comma between, such as strace,-f",
+        );
     }
 }
 

@@ -21,8 +21,10 @@ mod text;
 mod volumes;
 
 pub use reserved::*;
+pub use resources::{is_extended_resource, is_standard_resource};
 
 use crate::diag::Diagnostics;
+use crate::model::kubernetes::KubernetesVersion;
 use crate::spec::MiniCluster;
 
 use check::Check;
@@ -30,17 +32,10 @@ use check::Check;
 /// What the rules have to know beyond the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleContext {
-    /// Target version of Kubernetes: the minor of 1.x.
-    pub kubernetes_minor: u32,
+    /// Target version of Kubernetes.
+    pub kubernetes: KubernetesVersion,
     /// Bytes that a strategy adds to the name of the Job and its hosts, the hyphen included (0 for stable names).
     pub name_suffix: usize,
-}
-
-impl Default for RuleContext {
-    /// Kubernetes 1.31, stable names.
-    fn default() -> Self {
-        Self { kubernetes_minor: 31, name_suffix: 0 }
-    }
 }
 
 /// Every problem of one MiniCluster.

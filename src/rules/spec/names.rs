@@ -97,12 +97,10 @@ fn duplicates_in_the_cluster(check: &mut Check<'_>) {
     if !check.name().is_empty()
         && check.name() == check.view_name()
         && check.view().is_none_or(|v| text(&v.name).is_none())
+        && let Some(name) = &check.cluster.metadata.name
     {
-        if let Some(name) = &check.cluster.metadata.name {
-            let message =
-                format!("the cluster is named `{}`, like the init container that brings the view", name.value);
-            check.error(codes::DUPLICATE_NAME, name.span, message, "rename the cluster, or set `flux.container.name`");
-        }
+        let message = format!("the cluster is named `{}`, like the init container that brings the view", name.value);
+        check.error(codes::DUPLICATE_NAME, name.span, message, "rename the cluster, or set `flux.container.name`");
     }
     let view_span = check.view().and_then(|view| text(&view.name)).map_or(check.cluster.spec.span, |name| name.span);
     seen.entry(check.view_name()).or_insert((view_span, "the view's init container has this name".to_owned()));
@@ -137,16 +135,14 @@ fn service_names(check: &mut Check<'_>) {
     let Some(headless) = headless else { return };
     for place in check.containers.clone() {
         let has_ports = place.container.ports.as_ref().is_some_and(|ports| !ports.value.is_empty());
-        if let (Role::Sidecar, true, Some(name)) = (place.role, has_ports, place.name()) {
-            if name.value == headless.value {
-                let message = format!(
-                    "sidecar `{}` has ports, so its Service would have the name of the headless one",
-                    name.value
-                );
-                let diagnostic = Diagnostic::error(codes::DUPLICATE_NAME, name.span, message);
-                let diagnostic = diagnostic.help("rename the sidecar, or change `network.headlessName`");
-                check.push(diagnostic.related(headless.span, "the headless Service is named here"));
-            }
+        if let (Role::Sidecar, true, Some(name)) = (place.role, has_ports, place.name())
+            && name.value == headless.value
+        {
+            let message =
+                format!("sidecar `{}` has ports, so its Service would have the name of the headless one", name.value);
+            let diagnostic = Diagnostic::error(codes::DUPLICATE_NAME, name.span, message);
+            let diagnostic = diagnostic.help("rename the sidecar, or change `network.headlessName`");
+            check.push(diagnostic.related(headless.span, "the headless Service is named here"));
         }
     }
 }

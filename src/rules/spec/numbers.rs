@@ -3,6 +3,7 @@
 use super::check::Check;
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
+use crate::model::kubernetes::Feature;
 
 /// Most pods of an Indexed Job (Kubernetes `batch` validation).
 const MOST_PODS: i32 = 100_000;
@@ -91,10 +92,9 @@ fn backoff_limit(check: &mut Check<'_>) {
     let Some(limit) = &check.spec.backoff_limit else { return };
     let help = "leave it out for a Job that ends with its first failure";
     range(check, "backoffLimit", i64::from(limit.value), limit.span, 0, i64::from(i32::MAX), help);
-    let minor = check.context.kubernetes_minor;
-    if limit.value > 0 && minor < 31 && check.max_size() > 1 {
-        let message =
-            format!("backoffLimit {} cannot work on Kubernetes 1.{minor} with more than one pod", limit.value);
+    let target = check.context.kubernetes;
+    if limit.value > 0 && !target.has(Feature::SuccessPolicy) && check.max_size() > 1 {
+        let message = format!("backoffLimit {} cannot work on Kubernetes {target} with more than one pod", limit.value);
         let help = "leave backoffLimit out, or set the target to Kubernetes 1.31 or newer";
         check.error(codes::BACKOFF_LIMIT, limit.span, message, help);
     }

@@ -1,7 +1,7 @@
 //! Paths in containers, the view's mount path, and where the archive is kept.
 
 use super::check::{Check, shown, text};
-use super::reserved::{LONGEST_MOUNT_PATH, SCRIPTS_PATH, VIEW_PATHS};
+use super::reserved::{LONGEST_MOUNT_PATH, OWN_PATHS, SCRIPTS_PATH, VIEW_PATHS};
 use super::volumes::absolute;
 use crate::diag::codes::spec as codes;
 use crate::rules::syntax::{self, Wrong};
@@ -34,7 +34,8 @@ fn mount_path(path: &str) -> Result<(), Wrong> {
         let most = LONGEST_MOUNT_PATH;
         return Err(format!("it has {} characters, and socket names below it allow {most}", path.len()));
     }
-    for own in VIEW_PATHS.iter().chain(&[SCRIPTS_PATH]) {
+    let others = OWN_PATHS.iter().map(|(path, _)| *path).chain([SCRIPTS_PATH]);
+    for own in VIEW_PATHS.iter().copied().chain(others) {
         if syntax::is_within(&clean, own) {
             return Err(format!("`{own}` is one of flux-gen's own folders"));
         }

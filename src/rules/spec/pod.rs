@@ -25,11 +25,11 @@ pub(super) fn check(check: &mut Check<'_>) {
         self::toleration(check, toleration);
     }
     node_affinity(check, pod);
-    if let (true, Some(flag)) = (is_true(&pod.host_pid), &check.spec.share_process_namespace) {
-        if flag.value {
-            let message = "hostPID and shareProcessNamespace are both true";
-            check.error(codes::SHARED_PROCESSES, flag.span, message, "keep one of them");
-        }
+    if let (true, Some(flag)) = (is_true(&pod.host_pid), &check.spec.share_process_namespace)
+        && flag.value
+    {
+        let message = "hostPID and shareProcessNamespace are both true";
+        check.error(codes::SHARED_PROCESSES, flag.span, message, "keep one of them");
     }
 }
 

@@ -1,11 +1,24 @@
 //! Names and paths that bundles use themselves.
 
-/// Names of flux-gen's own volumes. The view's volume has the name of the view's container, by default the first of these.
+/// Names of flux-gen's own volumes in a cluster's pods. The view's volumes come on top: they have the name of the view's
+/// container, the second one with `-image` behind it.
 pub const RESERVED_VOLUMES: &[&str] =
-    &["flux-view", "flux-scripts", "flux-config", "flux-curve", "flux-run", "flux-size", "flux-home", "spack-software"];
+    &[SCRIPTS_VOLUME, "flux-config", "flux-curve", "flux-run", "flux-size", "flux-home"];
 
-/// Where every container of a cluster and of its services has flux-gen's scripts.
+/// The volume of scripts, the only one that the services Pod has too.
+pub const SCRIPTS_VOLUME: &str = "flux-scripts";
+
+/// Where every container with a script of flux-gen's has it.
 pub const SCRIPTS_PATH: &str = "/flux_operator";
+
+/// Other folders that containers of a cluster's pods have, with what they are.
+pub const OWN_PATHS: &[(&str, &str)] = &[
+    ("/etc/flux-gen", "Flux's configuration"),
+    ("/etc/flux-gen-curve", "the certificate"),
+    ("/etc/flux-gen-size", "the size of the cluster"),
+    ("/home/flux-operator", "the home of users who have none"),
+    ("/run/flux-gen", "the broker's folder"),
+];
 
 /// Folders of the view, mounted at the paths for which it was built.
 pub const VIEW_PATHS: &[&str] = &["/opt/software", "/opt/views"];

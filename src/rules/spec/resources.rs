@@ -73,17 +73,19 @@ fn amounts<'a>(check: &mut Check<'_>, map: &'a Map<IntOrString>) -> Amounts<'a> 
 }
 
 /// Whether a container can have this resource without a domain in its name.
-pub(in crate::rules) fn is_standard(name: &str) -> bool {
+#[must_use]
+pub fn is_standard_resource(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
 }
 
 /// Whether the resource is one of devices: a name with a domain that is not Kubernetes' own (extended resource).
-pub(in crate::rules) fn is_extended(name: &str) -> bool {
+#[must_use]
+pub fn is_extended_resource(name: &str) -> bool {
     name.split_once('/').is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
 }
 
 fn resource_name(check: &mut Check<'_>, key: &Spanned<String>) {
-    if !check.form(codes::RESOURCE_NAME, "resource", key, syntax::qualified_name) || is_standard(&key.value) {
+    if !check.form(codes::RESOURCE_NAME, "resource", key, syntax::qualified_name) || is_standard_resource(&key.value) {
         return;
     }
     let wrong = match key.value.split_once('/') {
@@ -100,13 +102,13 @@ fn container(check: &mut Check<'_>, resources: &Resources) {
     let limits = resources.limits.as_ref().map(|map| amounts(check, &map.value)).unwrap_or_default();
     let requests = resources.requests.as_ref().map(|map| amounts(check, &map.value)).unwrap_or_default();
     for (name, (amount, span, written)) in limits.iter().chain(&requests) {
-        if is_extended(name) && amount.as_integer().is_none() {
+        if is_extended_resource(name) && amount.as_integer().is_none() {
             let message = format!("{name} `{written}` is not a whole number");
             check.error(codes::WHOLE_DEVICES, *span, message, "devices count in whole units");
         }
     }
     for (name, (amount, span, written)) in &requests {
-        let whole = is_extended(name) || name.starts_with("hugepages-");
+        let whole = is_extended_resource(name) || name.starts_with("hugepages-");
         match limits.get(name) {
             Some((limit, _, limit_written)) if whole && limit != amount => {
                 let message = format!("{name}: request `{written}` differs from limit `{limit_written}`");

@@ -86,11 +86,11 @@ fn container(check: &mut Check<'_>, context: &SecurityContext) {
     id(check, "runAsGroup", &context.run_as_group);
     seccomp(check, &context.seccomp_profile);
     windows(check, &context.windows_options);
-    if check.one_of(codes::UNSUPPORTED_VALUE, "procMount", &context.proc_mount, &["Default", "Unmasked"]) {
-        if let Some(mount) = context.proc_mount.as_ref().filter(|mount| mount.value == "Unmasked") {
-            let message = "procMount Unmasked needs a user namespace of the pod's own";
-            check.error(codes::SECURITY_CONFLICT, mount.span, message, "remove it");
-        }
+    if check.one_of(codes::UNSUPPORTED_VALUE, "procMount", &context.proc_mount, &["Default", "Unmasked"])
+        && let Some(mount) = context.proc_mount.as_ref().filter(|mount| mount.value == "Unmasked")
+    {
+        let message = "procMount Unmasked needs a user namespace of the pod's own";
+        check.error(codes::SECURITY_CONFLICT, mount.span, message, "remove it");
     }
     capabilities(check, context);
 }
@@ -121,16 +121,16 @@ fn capabilities(check: &mut Check<'_>, context: &SecurityContext) {
 fn runs_as_root(check: &mut Check<'_>, pod: Option<&PodSecurityContext>, own: Option<&SecurityContext>) {
     let non_root = own.and_then(|c| c.run_as_non_root.as_ref()).or(pod.and_then(|c| c.run_as_non_root.as_ref()));
     let user = own.and_then(|c| c.run_as_user.as_ref()).or(pod.and_then(|c| c.run_as_user.as_ref()));
-    if let (Some(non_root), Some(user)) = (non_root, user) {
-        if non_root.value && user.value == 0 {
-            let diagnostic =
-                Diagnostic::error(codes::SECURITY_CONFLICT, user.span, "runAsUser 0 contradicts runAsNonRoot")
-                    .help("use another user, or `runAsNonRoot: false`")
-                    .related(non_root.span, "runAsNonRoot");
-            // The same two lines may hold for several containers.
-            if !check.found.iter().any(|found| *found == diagnostic) {
-                check.push(diagnostic);
-            }
+    if let (Some(non_root), Some(user)) = (non_root, user)
+        && non_root.value
+        && user.value == 0
+    {
+        let diagnostic = Diagnostic::error(codes::SECURITY_CONFLICT, user.span, "runAsUser 0 contradicts runAsNonRoot")
+            .help("use another user, or `runAsNonRoot: false`")
+            .related(non_root.span, "runAsNonRoot");
+        // The same two lines may hold for several containers.
+        if !check.found.iter().any(|found| *found == diagnostic) {
+            check.push(diagnostic);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check::{Check, Place, Role, is_true, shown, text};
-use super::reserved::{RESERVED_VOLUMES, SCRIPTS_PATH, VIEW_PATHS};
+use super::reserved::{OWN_PATHS, RESERVED_VOLUMES, SCRIPTS_PATH, SCRIPTS_VOLUME, VIEW_PATHS};
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
 use crate::object::quantity::Quantity;
@@ -21,7 +21,7 @@ pub(super) fn check(check: &mut Check<'_>) {
             let mut mounts = own_mounts(check, place);
             let volumes = place.container.volumes.iter().flat_map(|map| &map.value);
             for entry in volumes {
-                volume(check, entry);
+                volume(check, place.role, entry);
                 mount(check, &mut mounts, entry);
                 same_source(check, &mut sources, entry);
             }
@@ -45,14 +45,13 @@ fn sources(volume: &Volume) -> Vec<(&'static str, Span)> {
     found
 }
 
-fn volume(check: &mut Check<'_>, entry: &Entry<Volume>) {
+fn volume(check: &mut Check<'_>, role: Role, entry: &Entry<Volume>) {
     let (name, volume) = (&entry.key, &entry.value.value);
-    if check.form(codes::VOLUME_NAME, "volume name", name, syntax::dns1123_label) {
-        let view = check.view_name();
-        if RESERVED_VOLUMES.contains(&name.value.as_str()) || name.value == view {
-            let message = format!("volume name `{}` is one of flux-gen's own", name.value);
-            check.error(codes::RESERVED_NAME, name.span, message, "rename the volume");
-        }
+    if check.form(codes::VOLUME_NAME, "volume name", name, syntax::dns1123_label)
+        && is_reserved(check, role, &name.value)
+    {
+        let message = format!("volume name `{}` is one of flux-gen's own", name.value);
+        check.error(codes::RESERVED_NAME, name.span, message, "rename the volume");
     }
     let found = sources(volume);
     match found.as_slice() {
@@ -73,6 +72,15 @@ fn volume(check: &mut Check<'_>, entry: &Entry<Volume>) {
     source_names(check, volume);
     empty_dir(check, volume);
     items(check, volume);
+}
+
+/// The view's volume, and with a mounted image a second one, stand in the cluster's pods only.
+fn is_reserved(check: &Check<'_>, role: Role, name: &str) -> bool {
+    if role == Role::Service {
+        return name == SCRIPTS_VOLUME;
+    }
+    let view = check.view_name();
+    RESERVED_VOLUMES.contains(&name) || name == view || name.strip_suffix("-image") == Some(view)
 }
 
 fn source_names(check: &mut Check<'_>, volume: &Volume) {
@@ -160,7 +168,8 @@ fn items(check: &mut Check<'_>, volume: &Volume) {
 fn own_mounts(check: &Check<'_>, place: Place<'_>) -> BTreeMap<String, (Option<Span>, String)> {
     let mut mounts = BTreeMap::from([(SCRIPTS_PATH.to_owned(), (None, "flux-gen's scripts".to_owned()))]);
     if place.role != Role::Service {
-        mounts.insert(syntax::clean_path(check.mount_path()), (None, "the view and Flux's configuration".to_owned()));
+        mounts.extend(OWN_PATHS.iter().map(|(path, what)| ((*path).to_owned(), (None, (*what).to_owned()))));
+        mounts.insert(syntax::clean_path(check.mount_path()), (None, "the view".to_owned()));
         if !check.view_disabled() {
             mounts.extend(VIEW_PATHS.iter().map(|path| ((*path).to_owned(), (None, "the view's software".to_owned()))));
         }

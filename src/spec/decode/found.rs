@@ -2,10 +2,7 @@
 
 use crate::diag::Span;
 use crate::spec::yaml::scalar::{self, Reading};
-use crate::spec::yaml::{Kind, Node};
-
-/// How many characters of a text a message shows.
-const SHOWN: usize = 40;
+use crate::spec::yaml::{Kind, Node, short};
 
 /// The kind of a value: "a list", "text".
 pub(super) fn found(node: &Node) -> &'static str {
@@ -31,20 +28,16 @@ pub(super) fn shown(node: &Node) -> String {
     }
 }
 
-/// A text for a message: its first line, cut when long.
-pub(crate) fn short(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let cut: String = line.chars().take(SHOWN).collect();
-    if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut }
-}
-
 /// The part of a value that a message points at: all of a scalar, the start of anything longer.
 pub(crate) fn head(node: &Node) -> Span {
     match &node.kind {
         Kind::Scalar(_) => node.span,
-        Kind::Sequence(items) => {
-            items.first().map_or(node.span, |first| Span { end: first.span.start.max(node.span.start), ..node.span })
-        }
+        Kind::Sequence(items) => match items.first() {
+            // The `-` or `[`; a list that is not indented more than its key starts at its first item.
+            Some(first) if node.span.start < first.span.start => Span { end: node.span.start + 1, ..node.span },
+            Some(first) => head(first),
+            None => node.span,
+        },
         Kind::Mapping(pairs) => pairs.first().map_or(node.span, |first| first.key_span),
     }
 }

@@ -9,13 +9,12 @@ mod path;
 mod scalars;
 mod unknown;
 
-#[cfg(test)]
-mod tests;
-
-pub(crate) use found::{head, short};
+pub(crate) use found::head;
 use path::Path;
 pub(crate) use scalars::whole;
 pub(crate) use unknown::nearest;
+
+use std::cell::LazyCell;
 
 use super::record::{Field, Mark, Record, Shape};
 use super::value::{Entry, Ignored, Map, Spanned};
@@ -38,12 +37,14 @@ pub(crate) struct Decoder<'d> {
     diagnostics: &'d mut Diagnostics,
     path: Path,
     allow_unknown: bool,
+    /// The key of the field that is being read; `None` in list items and documents.
+    key: Option<Span>,
     /// How many fields with secret values are around the current one.
     secret: usize,
     /// Places of secret values.
     secrets: &'d mut Vec<Span>,
-    /// All field paths of this kind of document, to find where a misplaced name belongs.
-    fields: fn() -> Vec<String>,
+    /// All field paths of this kind of document, made when first needed: to find where a misplaced name belongs.
+    fields: LazyCell<Vec<String>>,
 }
 
 impl<'d> Decoder<'d> {
@@ -54,7 +55,15 @@ impl<'d> Decoder<'d> {
         diagnostics: &'d mut Diagnostics,
         secrets: &'d mut Vec<Span>,
     ) -> Self {
-        Self { diagnostics, path: Path::default(), allow_unknown, secret: 0, secrets, fields }
+        Self {
+            diagnostics,
+            path: Path::default(),
+            allow_unknown,
+            key: None,
+            secret: 0,
+            secrets,
+            fields: LazyCell::new(fields),
+        }
     }
 
     /// The pairs of a record; reports what is no mapping and the required fields that are not there.
@@ -63,9 +72,12 @@ impl<'d> Decoder<'d> {
             self.wrong_type(node, "a mapping", None);
             return None;
         };
+        let place = self.key.unwrap_or_else(|| head(node));
         for field in record.fields.iter().filter(|field| field.is(Mark::Required)) {
             if node.get(field.name).is_none_or(Node::is_null) {
-                self.missing(node.span, field.name, &field.description());
+                let message = format!("{} is required", self.path.child(field.name));
+                let help = format!("add `{}:`. {}", field.name, field.description());
+                self.report(syntax::REQUIRED, place, message, Some(help));
             }
         }
         Some(pairs)
@@ -81,6 +93,7 @@ impl<'d> Decoder<'d> {
             self.secrets.push(pair.value.span);
         }
         self.secret += usize::from(secret);
+        self.key = Some(pair.key_span);
         let value = self.at_key(&pair.key.text, |decoder| T::from_node(&pair.value, decoder));
         self.secret -= usize::from(secret);
         value.map(|value| Spanned::new(value, pair.value.span))
@@ -97,23 +110,26 @@ impl<'d> Decoder<'d> {
     /// Runs `f` with the path of a list item.
     pub(crate) fn at_index<T>(&mut self, index: usize, f: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push_index(index);
+        self.key = None;
         let value = f(self);
         self.path.pop();
         value
     }
 
-    /// Reports a required field that is not there.
-    pub(crate) fn missing(&mut self, span: Span, name: &str, description: &str) {
-        let message = format!("{} is required", self.path.child(name));
-        // The first line of a record is where it starts; all of it would be too much to underline.
-        let start = Span { end: span.start, ..span };
-        self.report(syntax::REQUIRED, start, message, Some(format!("add `{name}:`. {description}")));
+    /// Treats all values as secret from here on.
+    pub(crate) fn hide_values(&mut self) {
+        self.secret += 1;
+    }
+
+    /// The path of the value that is being read.
+    pub(crate) fn path(&self) -> String {
+        self.path.to_string()
     }
 
     /// Reports a value of the wrong kind. `wanted` follows "takes"; `help` says what to write.
     pub(crate) fn wrong_type(&mut self, node: &Node, wanted: &str, help: Option<String>) {
         let what = if self.secret > 0 { found(node).to_owned() } else { shown(node) };
-        let message = format!("{} takes {wanted}, not {what}", self.path);
+        let message = format!("{} takes {wanted}, not {what}", self.path.name());
         self.report(syntax::WRONG_TYPE, head(node), message, help);
     }
 
@@ -141,7 +157,7 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
             // A single value where a list belongs: read it too, for its own problems.
             _ => {
                 decoder.wrong_type(node, "a list", Some("start each item with `- `".to_owned()));
-                if !matches!(T::shape(), Shape::Record(_)) {
+                if node.pairs().is_none() || !matches!(T::shape(), Shape::Record(_)) {
                     return None;
                 }
                 std::slice::from_ref(node)
@@ -149,13 +165,13 @@ impl<T: FromNode> FromNode for Vec<Spanned<T>> {
         };
         let mut list = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            decoder.path.push_index(index);
-            if item.is_null() {
-                decoder.empty_value(item.span, "item");
-            } else if let Some(value) = T::from_node(item, decoder) {
-                list.push(Spanned::new(value, item.span));
-            }
-            decoder.path.pop();
+            decoder.at_index(index, |decoder| {
+                if item.is_null() {
+                    decoder.empty_value(item.span, "item");
+                } else if let Some(value) = T::from_node(item, decoder) {
+                    list.push(Spanned::new(value, item.span));
+                }
+            });
         }
         Some(list)
     }
@@ -177,14 +193,15 @@ impl<T: FromNode> FromNode for Map<T> {
         };
         let mut entries = Vec::with_capacity(pairs.len());
         for pair in pairs {
-            decoder.path.push_key(&pair.key.text);
-            if pair.value.is_null() {
-                decoder.empty_value(pair.key_span, "entry");
-            } else if let Some(value) = T::from_node(&pair.value, decoder) {
-                let key = Spanned::new(pair.key.text.clone(), pair.key_span);
-                entries.push(Entry { key, value: Spanned::new(value, pair.value.span) });
-            }
-            decoder.path.pop();
+            decoder.at_key(&pair.key.text, |decoder| {
+                decoder.key = Some(pair.key_span);
+                if pair.value.is_null() {
+                    decoder.empty_value(pair.key_span, "entry");
+                } else if let Some(value) = T::from_node(&pair.value, decoder) {
+                    let key = Spanned::new(pair.key.text.clone(), pair.key_span);
+                    entries.push(Entry { key, value: Spanned::new(value, pair.value.span) });
+                }
+            });
         }
         Some(Map(entries))
     }

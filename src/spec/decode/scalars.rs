@@ -1,12 +1,11 @@
 //! Text, booleans, numbers and quantities.
 
-use super::found::short;
 use super::{Decoder, FromNode};
 use crate::diag::codes::syntax;
 use crate::spec::record::Shape;
 use crate::spec::value::IntOrString;
 use crate::spec::yaml::scalar::{self, Ambiguity, Reading};
-use crate::spec::yaml::{Kind, Node, Scalar};
+use crate::spec::yaml::{Kind, Node, Scalar, short};
 
 impl Decoder<'_> {
     /// The scalar and its meaning; reports lists and mappings. `wanted` follows "takes".

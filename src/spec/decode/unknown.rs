@@ -3,11 +3,14 @@
 use super::{Decoder, older};
 use crate::diag::codes::syntax;
 use crate::diag::{Diagnostic, Severity};
+use crate::spec::explain;
 use crate::spec::record::Record;
 use crate::spec::yaml::Pair;
 
 /// How many places of a name a message lists.
 const PLACES: usize = 3;
+/// How many fields of a record a message lists.
+const LISTED: usize = 12;
 
 impl Decoder<'_> {
     /// Reports a field that the record does not have.
@@ -31,12 +34,18 @@ impl Decoder<'_> {
             return format!("did you mean `{near}`?");
         }
         let mut elsewhere: Vec<String> =
-            (self.fields)().into_iter().filter(|path| path.rsplit('.').next() == Some(name)).collect();
+            self.fields.iter().filter(|path| path.rsplit('.').next() == Some(name)).cloned().collect();
         if !elsewhere.is_empty() {
             let more = elsewhere.len().saturating_sub(PLACES);
             elsewhere.truncate(PLACES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             return format!("`{name}` belongs to {}{more}", elsewhere.join(", "));
+        }
+        if name.starts_with('-') {
+            return "a list item needs a blank after its `-`".to_owned();
+        }
+        if let (true, Some(path)) = (here.len() > LISTED, explain::path_of(record)) {
+            return format!("`flux-gen explain {path}` lists the fields");
         }
         format!("{} has the fields {}", self.path.name(), here.join(", "))
     }

@@ -205,7 +205,8 @@ impl<'t, 'd> Reader<'t, 'd> {
             Content::Mapping(pairs, _) => pairs.last().map(|pair| pair.value.span.end.max(pair.key_span.end)),
         };
         // In flow style the end has a closing bracket; in block style it is where the next thing starts.
-        let mut span = self.positions.span(open.start, end);
+        // The token of a closing bracket goes on to the end of its line.
+        let mut span = self.positions.span(open.start, start + 1);
         if start == end {
             span.end = last.unwrap_or(span.start).max(span.start);
         }
@@ -272,6 +273,11 @@ impl<'t, 'd> Reader<'t, 'd> {
 
     fn syntax_error(&mut self, error: &ScanError) {
         let span = self.positions.point(self.character(error.marker()));
+        if error.info().contains("recursion limit") {
+            let message = format!("nested deeper than {MAX_DEPTH} levels");
+            self.diagnostics.push(Diagnostic::error(syntax::TOO_DEEP, span, message));
+            return;
+        }
         let (message, help) = explain(error.info());
         let diagnostic = Diagnostic::error(syntax::YAML_SYNTAX, span, message);
         self.diagnostics.push(match help {
@@ -314,6 +320,14 @@ fn explain(info: &str) -> (String, Option<&'static str>) {
         )
     } else if info.contains("did not find expected key") || info.contains("invalid indentation") {
         ("the indentation fits none of the lines above", "keys of one mapping start in the same column")
+    } else if info.contains("flow sequence")
+        || info.contains("flow mapping")
+        || info.contains("did not find expected node")
+    {
+        (
+            "a list in `[ ]` or a mapping in `{ }` goes wrong at this place",
+            "close every `[` and `{`, put commas between items, and quote texts that start with one of them",
+        )
     } else {
         return (format!("not YAML: {info}"), None);
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::scalar::{self, Reading};
-use super::{Kind, Node, Pair, Scalar, Style};
+use super::{Kind, Node, Pair, Scalar, Style, short};
 use crate::diag::codes::syntax;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 
@@ -30,13 +30,13 @@ pub(super) fn key(node: Node, diagnostics: &mut Diagnostics) -> Option<(Scalar, 
             None
         }
         Reading::Ambiguous(ambiguity) => {
-            let message = format!("the key `{text}` without quotes is {}", ambiguity.describe());
+            let message = format!("the key `{}` without quotes is {}", short(text), ambiguity.describe());
             let help = format!("write {text:?}");
             diagnostics.push(Diagnostic::error(syntax::AMBIGUOUS_WORD, span, message).help(help));
             Some((scalar, span))
         }
         Reading::Bool(_) | Reading::Int(_) | Reading::Float(_) => {
-            let message = format!("the key `{text}` without quotes is read as another text by Kubernetes");
+            let message = format!("the key `{}` without quotes is read as another text by Kubernetes", short(text));
             let help = format!("write {text:?}");
             diagnostics.push(Diagnostic::error(syntax::AMBIGUOUS_WORD, span, message).help(help));
             Some((scalar, span))
@@ -54,7 +54,7 @@ pub(super) fn finish(pairs: Vec<Pair>, diagnostics: &mut Diagnostics) -> Vec<Pai
                 entry.insert(pair.key_span);
             }
             Entry::Occupied(first) => {
-                let message = format!("the key `{}` is written twice", pair.key.text);
+                let message = format!("the key `{}` is written twice", short(&pair.key.text));
                 let help = "readers refuse the document or take the last value silently; keep one of them";
                 let diagnostic = Diagnostic::error(syntax::DUPLICATE_KEY, pair.key_span, message);
                 diagnostics.push(diagnostic.help(help).related(*first.get(), "first written here"));
@@ -63,8 +63,9 @@ pub(super) fn finish(pairs: Vec<Pair>, diagnostics: &mut Diagnostics) -> Vec<Pai
         }
     }
     let mut pairs = pairs;
-    for index in twice.into_iter().rev() {
-        pairs.remove(index);
+    if !twice.is_empty() {
+        let mut index = 0..;
+        pairs.retain(|_| index.next().is_none_or(|index| twice.binary_search(&index).is_err()));
     }
     if pairs.iter().any(|pair| is_merge(&pair.key)) { merge(pairs, diagnostics) } else { pairs }
 }

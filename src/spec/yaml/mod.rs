@@ -14,7 +14,7 @@ mod text;
 mod tests;
 
 pub(crate) use node::{Kind, Node, Pair, Scalar, Style};
-pub(crate) use text::decode_text;
+pub(crate) use text::{decode_text, short};
 
 use crate::diag::{Diagnostics, FileId};
 

@@ -3,6 +3,16 @@
 use crate::diag::codes::syntax;
 use crate::diag::{Diagnostic, Diagnostics, SourceMap, Span};
 
+/// How many characters of a text a message shows.
+const SHOWN: usize = 40;
+
+/// A text for a message: its first line, cut when long.
+pub(crate) fn short(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(SHOWN).collect();
+    if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut }
+}
+
 /// Adds a text to the source map. `None` when it cannot be read as text; why is in `diagnostics`.
 ///
 /// What is not UTF-8 is shown as U+FFFD, so that the offset of the first such byte stays right.

@@ -78,13 +78,16 @@ pub fn parse(specs: &[Spec], argv: &[String]) -> Result<Parsed, String> {
     Ok(out)
 }
 
-fn short(specs: &[Spec], cluster: &str, rest: &mut std::slice::Iter<'_, String>, out: &mut Parsed) -> Result<(), String> {
+fn short(
+    specs: &[Spec],
+    cluster: &str,
+    rest: &mut std::slice::Iter<'_, String>,
+    out: &mut Parsed,
+) -> Result<(), String> {
     let mut letters = cluster.chars();
     while let Some(letter) = letters.next() {
-        let spec = specs
-            .iter()
-            .find(|s| s.0 == Some(letter))
-            .ok_or_else(|| format!("unrecognized option '-{letter}'"))?;
+        let spec =
+            specs.iter().find(|s| s.0 == Some(letter)).ok_or_else(|| format!("unrecognized option '-{letter}'"))?;
         let entry = out.options.entry(spec.1).or_default();
         let attached = letters.as_str();
         match spec.2 {

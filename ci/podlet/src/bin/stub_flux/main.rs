@@ -101,3 +101,6 @@ fn dispatch(argv: &[String]) -> Outcome {
         other => Err(Failure::from(format!("flux: `{other}' is not a flux command. See 'flux --help'"))),
     }
 }
+
+#[cfg(test)]
+mod conformance_tests;

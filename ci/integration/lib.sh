@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# Shared by the integration tests: a control plane, podlet, and a small way to say what is expected.
+# shellcheck disable=SC2034 # used by the scripts that source this
+
+here=$(cd "$(dirname "$0")" && pwd)
+repo=$(cd "$here/../.." && pwd)
+tools=$repo/ci/tools
+work=$(mktemp -d)
+plane=$work/plane
+state=$work/state
+passed=0
+failed=0
+podlet_pid=
+
+export CONTAINERS_CONF=${CONTAINERS_CONF:-$tools/podman/containers.conf}
+export CONTAINERS_STORAGE_CONF=${CONTAINERS_STORAGE_CONF:-$tools/podman/storage.conf}
+
+finish() {
+    local code=$?
+    if [ -n "$podlet_pid" ]; then
+        kill "$podlet_pid" 2>/dev/null || true
+        wait "$podlet_pid" 2>/dev/null || true
+    fi
+    if { [ "$failed" -gt 0 ] || [ "$code" != 0 ]; } && [ -e "$work/podlet.log" ]; then
+        printf -- '--- the end of podlet'\''s log:\n'
+        tail -n 30 "$work/podlet.log"
+    fi
+    if [ -d "$plane" ]; then "$tools/control-plane" stop "$plane" >/dev/null 2>&1 || true; fi
+    if [ -z "${KEEP:-}" ]; then rm -rf "$work"; else printf 'kept: %s\n' "$work"; fi
+}
+trap finish EXIT
+
+# ok NAME COMMAND...: the command's exit code is the result.
+ok() {
+    local name=$1
+    shift
+    if "$@" > "$work/output" 2>&1; then
+        passed=$((passed + 1))
+        printf 'ok    %5ds  %s\n' "$SECONDS" "$name"
+    else
+        failed=$((failed + 1))
+        printf 'FAIL  %5ds  %s\n' "$SECONDS" "$name"
+        sed 's/^/        /' "$work/output" | tail -n 40
+    fi
+}
+
+verdict() {
+    printf '%d passed, %d failed\n' "$passed" "$failed"
+    [ "$failed" = 0 ]
+}
+
+start_control_plane() {
+    "$tools/control-plane" start "$plane" > "$work/plane.log" 2>&1 || { cat "$work/plane.log"; return 1; }
+    eval "$("$tools/control-plane" env "$plane")"
+}
+
+# Builds podlet and the stub Flux, and lays the stub out as a view and as an image that has Flux itself.
+prepare_podlet() {
+    cargo build --quiet --locked --package podlet --manifest-path "$repo/Cargo.toml"
+    local built=${CARGO_TARGET_DIR:-$repo/target}/debug view="$work/view/opt/views/._view/stub"
+    podlet=$built/podlet
+    image=$("$tools/base-image")
+    mkdir -p "$view/bin" "$view/lib/python3.11/site-packages" "$work/view/opt/software"
+    cp "$built/stub-flux" "$view/bin/flux"
+    ln -s views/._view/stub "$work/view/opt/view"
+    local container
+    container=$(podman create "$image" true)
+    podman cp "$built/stub-flux" "$container:/usr/bin/flux" >/dev/null
+    podman commit -q "$container" localhost/flux-gen-base-with-flux:bookworm >/dev/null
+    podman rm "$container" >/dev/null
+}
+
+start_podlet() {
+    "$podlet" run --kubeconfig "$KUBECONFIG" --state "$state" --view-dir "$work/view" >> "$work/podlet.log" 2>&1 &
+    podlet_pid=$!
+    local try
+    for try in {1..200}; do
+        if [ -e "$state/ready" ]; then return 0; fi
+        sleep 0.05
+    done
+    printf 'podlet does not become ready\n'
+    return 1
+}
+
+# namespace NAME: made, and with its service account, without which no pod can be.
+namespace() {
+    kubectl create namespace "$1" >/dev/null 2>&1 || true
+    local try
+    for try in {1..100}; do
+        if kubectl -n "$1" get serviceaccount default >/dev/null 2>&1; then return 0; fi
+        sleep 0.1
+    done
+    return 1
+}
+
+# within SECONDS COMMAND...: tries until it succeeds.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            printf 'still not after the time: %s\n' "$*"
+            "$@"
+            return 1
+        fi
+        sleep 0.3
+    done
+}

@@ -1,0 +1,190 @@
+//! From what was read to the tree of files, for the commands that look at bundles.
+
+use std::path::Path;
+
+use super::certificates::{self, WantedSecret, secret_form};
+use super::error::{CommandError, plain};
+use super::exit::Exit;
+use super::pipeline::{InputArgs, Inputs};
+use super::report::{Tally, plural};
+use super::ui::Ui;
+use crate::bundle::certificates::{Certificates, Missing};
+use crate::bundle::files::Disk;
+use crate::bundle::layout::{Kept, LayoutSettings, layout};
+use crate::bundle::report::{ChangeKind, FileError, Report};
+use crate::bundle::secret::SecretForm;
+use crate::bundle::{Bundle, Companion, FileTree, survey};
+use crate::compile::{Compiled, CompiledCluster, compile};
+use crate::diag::codes::cert::CERTIFICATE_MISSING;
+use crate::diag::{Diagnostic, Diagnostics};
+use crate::model::project_settings;
+
+/// The files that the specs give.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// All of them.
+    pub(crate) tree: FileTree,
+    /// What stays of earlier builds.
+    pub(crate) kept: Kept,
+    /// Number of MiniClusters.
+    pub(crate) clusters: usize,
+    /// What was read.
+    pub(crate) inputs: Inputs,
+    /// Warnings, already shown.
+    pub(crate) tally: Tally,
+    /// Secrets that somebody has to make in the cluster.
+    pub(crate) secrets: Vec<WantedSecret>,
+}
+
+/// What a command does with the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Writes them to the output folder.
+    Write,
+    /// Compares them with the output folder.
+    Compare,
+    /// Neither: the output folder is not looked at.
+    Alone,
+}
+
+/// Where to learn more about diagnostics.
+pub(crate) const EXPLAIN: &str = "`flux-gen explain CODE` tells more about a message";
+
+/// Reads, compiles and lays out, and prints every problem.
+///
+/// # Errors
+/// When there was an error, already printed, or when a file operation failed.
+pub(crate) fn render(args: &InputArgs, output: Option<&Path>, what: Use, ui: &Ui) -> Result<Rendered, CommandError> {
+    let mut inputs = Inputs::read(args, output, ui)?;
+    let mut found = Diagnostics::new();
+    let rendered = render_inputs(&mut inputs, what, &mut found, ui);
+    let tally = inputs.report(ui, found);
+    if tally.errors > 0 {
+        let consequence = if what == Use::Write { "; nothing was written" } else { "" };
+        ui.failure(&format!("found {}{consequence}", tally.words()), Some(EXPLAIN));
+        return Err(CommandError::reported());
+    }
+    let Laid { tree, kept, clusters, secrets } = rendered?;
+    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets })
+}
+
+/// The result of [`render_inputs`].
+struct Laid {
+    tree: FileTree,
+    kept: Kept,
+    clusters: usize,
+    secrets: Vec<WantedSecret>,
+}
+
+fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> Result<Laid, CommandError> {
+    let wrong_so_far = inputs.diagnostics.has_errors();
+    let (compiled, certificates) = compile_with_certificates(inputs, what, found, ui);
+    let kept = match what {
+        Use::Alone => Kept::default(),
+        Use::Write | Use::Compare => survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?,
+    };
+    let count = compiled.clusters.len();
+    let secrets = certificates::wanted_secrets(&compiled.clusters);
+    let mut bundles = Vec::with_capacity(count);
+    for cluster in compiled.clusters {
+        let secret = secret_form(&cluster, &certificates);
+        bundles.push(bundle(cluster, inputs, secret));
+    }
+    let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
+    if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {
+        // That nothing is left is no news.
+        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets });
+    }
+    let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
+    let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
+    let (tree, problems) = layout(&bundles, &companions, &kept, layout_settings);
+    found.extend(problems);
+    Ok(Laid { tree, kept, clusters: count, secrets })
+}
+
+/// Compiles. Missing certificates are made only when that is all that is missing: a failed build leaves nothing behind.
+fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> (Compiled, Certificates) {
+    let is_missing = |d: &Diagnostic| d.code == CERTIFICATE_MISSING;
+    let mut problems = Diagnostics::new();
+    let mut certificates = certificates::find(inputs, Missing::Report, &mut problems, ui);
+    let mut compiled = compile(&inputs.to_compile(&certificates.public_keys));
+    if what == Use::Write {
+        found.extend(certificates::check_git(&compiled.clusters, inputs).into_iter().collect());
+        let wrong = [&inputs.diagnostics, found, &compiled.diagnostics].iter().any(|d| d.has_errors());
+        if problems.iter().any(is_missing) && !wrong {
+            problems = Diagnostics::new();
+            certificates = certificates::find(inputs, Missing::Make, &mut problems, ui);
+            compiled = compile(&inputs.to_compile(&certificates.public_keys));
+        } else {
+            // They will be made once the rest is right.
+            problems = problems.iter().filter(|d| !is_missing(d)).cloned().collect();
+        }
+    }
+    found.extend(problems);
+    found.extend(std::mem::take(&mut compiled.diagnostics));
+    (compiled, certificates)
+}
+
+fn bundle(compiled: CompiledCluster, inputs: &Inputs, secret: SecretForm) -> Bundle {
+    Bundle {
+        namespace: compiled.cluster.namespace,
+        name: compiled.cluster.name,
+        objects: compiled.objects,
+        source: inputs.source_ref(compiled.file),
+        span: Some(compiled.span),
+        public_key: compiled.cluster.certificate.public_key,
+        secret,
+        create_namespace: compiled.settings.create_namespace,
+    }
+}
+
+fn companion(read: &crate::spec::Companion, inputs: &Inputs) -> Companion {
+    let source = inputs.source_ref(read.span.file);
+    Companion { value: read.value.clone(), source, span: Some(read.span) }
+}
+
+/// A failed file operation of the bundle module.
+pub(crate) fn file_error(error: &FileError) -> CommandError {
+    let message = format!("cannot {} {}: {}", error.action, error.path.display(), plain(&error.source));
+    let read_only = error.source.kind() == std::io::ErrorKind::PermissionDenied
+        || error.source.kind() == std::io::ErrorKind::ReadOnlyFilesystem;
+    let error = CommandError::operation(message);
+    if read_only { error.help("choose another folder with `-o DIR`, or mend the permissions") } else { error }
+}
+
+/// `3 files differ: 1 missing, 1 changed, 1 not wanted any more`.
+pub(crate) fn count_changes(report: &Report) -> String {
+    let count = |kind| report.changes.iter().filter(|c| c.kind == kind).count();
+    let parts: Vec<String> = [
+        (count(ChangeKind::Missing), "missing"),
+        (count(ChangeKind::Changed), "changed"),
+        (count(ChangeKind::Extra), "no longer wanted"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{n} {what}"))
+    .collect();
+    let verb = if report.changes.len() == 1 { "differs" } else { "differ" };
+    format!("{} {verb} ({})", plural(report.changes.len(), "file"), parts.join(", "))
+}
+
+/// The end of a comparison: what is left to do, and the exit code.
+pub(crate) fn drift(rendered: &Rendered, report: &Report, ui: &Ui) -> Exit {
+    let output = super::sources::shown(&rendered.inputs.output);
+    if report.interrupted {
+        ui.failure(&format!("an earlier `flux-gen build` into {output} was stopped in the middle; run it again"), None);
+    }
+    if report.changes.is_empty() {
+        if !report.interrupted {
+            let clusters = plural(rendered.clusters, "cluster");
+            ui.status(&format!("{output} is up to date: {clusters}, {}", plural(report.unchanged, "file")));
+        }
+    } else {
+        let count = count_changes(report);
+        ui.failure(
+            &format!("{output} is not what the specs give: {count}; `flux-gen build` brings it up to date"),
+            None,
+        );
+    }
+    if report.has_drift() { Exit::Drift } else { Exit::Ok }
+}

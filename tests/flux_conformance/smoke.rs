@@ -1,0 +1,55 @@
+//! The fuzz targets over arbitrary bytes and over damaged good inputs, without a fuzzer.
+
+#[path = "../../fuzz/src/targets.rs"]
+#[allow(unreachable_pub, reason = "public in the fuzz crate")]
+mod targets;
+
+use proptest::prelude::*;
+
+/// Inputs that get far into each format.
+const SEEDS: [&str; 9] = [
+    "[0-3,5,7-9]",
+    "flux-sample-[0-3,08-11]-ib,login,n[1-2]",
+    r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-1", "gpu": "0"}}], "starttime": 0.0, "expiration": 0.0, "nodelist": ["h[0-1]"], "properties": {"p": "1"}}}"#,
+    "[bootstrap]\ncurve_cert = \"/c\"\ndefault_port = 8050\ndefault_bind = \"tcp://eth0:%p\"\ndefault_connect = \"tcp://%h:%p\"\nhosts = [ { host = \"h[0-1]\", parent = \"h0\" } ]\n[tbon]\ntopo = \"kary:2\"\n[[resource.config]]\nhosts = \"h[0-1]\"\ncores = \"0-1\"\nproperties = [\"a\"]\n[resource]\nexclude = \"h1\"\n",
+    "[policy.limits]\nduration = \"1h\"\njob-size.max.nnodes = 4\n[queues.a]\nrequires = [\"x\"]\n[queues.b]\nparent = \"a\"\n[exec]\nkill-timeout = \"5s\"\n[access.roles.admin]\nusers = [\"root\"]\n",
+    "# c\nmetadata\n    name = \"n\"\ncurve\n    public-key = \"K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S\"\n    secret-key = \"009c61o!#m2NH?C3>iWS5d]J*6CRx17-skh9337x\"\n",
+    "kary: 12",
+    "mincrit:3",
+    "a = { b = [ { c = 1.5 }, ], \"d e\".f = 2024-01-01T00:00:00Z }\n",
+];
+
+fn run_all(data: &[u8]) {
+    for (_, target) in targets::TARGETS {
+        target(data);
+    }
+}
+
+#[test]
+fn seeds_hold() {
+    SEEDS.iter().for_each(|seed| run_all(seed.as_bytes()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes(data in proptest::collection::vec(any::<u8>(), 0..200)) {
+        run_all(&data);
+    }
+
+    #[test]
+    fn damaged_inputs(seed in 0..SEEDS.len(), edits in proptest::collection::vec((any::<u16>(), 0u8..4, any::<u8>()), 1..6)) {
+        let mut data = SEEDS[seed].as_bytes().to_vec();
+        for (at, what, byte) in edits {
+            let at = usize::from(at) % data.len().max(1);
+            match what {
+                0 if at < data.len() => data[at] = byte,
+                1 if at < data.len() => drop(data.remove(at)),
+                2 => data.insert(at.min(data.len()), byte),
+                _ => data.extend_from_within(at.min(data.len())..),
+            }
+        }
+        run_all(&data);
+    }
+}
