@@ -132,7 +132,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let cluster = Cluster {
         namespace: namespace(spec, settings),
         target: settings.kubernetes_version,
-        certificate: certificate(spec, context),
+        certificate: certificate(spec, context, &mut diagnostics),
         logging: logging(spec),
         name,
         size,
@@ -182,8 +182,14 @@ fn logging(spec: &MiniCluster) -> Logging {
     }
 }
 
-fn certificate(spec: &MiniCluster, context: &Context<'_>) -> Certificate {
+fn certificate(spec: &MiniCluster, context: &Context<'_>, diagnostics: &mut Diagnostics) -> Certificate {
     let settings = context.settings;
+    if settings.secrets == SecretBackend::Plain && settings.secret_name.is_some() {
+        let message = "the setting `secret-name` has no effect with `secrets: plain`, whose Secret is named by its key";
+        let span = spec.metadata.name.as_ref().map_or(spec.span, |name| name.span);
+        let warning = crate::diag::Diagnostic::warning(codes::CERTIFICATE_UNUSED_SECRET_NAME, span, message);
+        diagnostics.push(warning.help("remove `secret-name`, or set `secrets: existing`"));
+    }
     let chosen = settings.secret_name.clone().filter(|_| settings.secrets == SecretBackend::Existing);
     let public_key = context.public_key.map(str::to_owned);
     let derived = || match &public_key {

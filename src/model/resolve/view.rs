@@ -3,7 +3,8 @@
 use super::containers::{pull_policy, resources};
 use super::security;
 use super::written::{flag, owned, text};
-use crate::diag::Diagnostics;
+use crate::diag::codes::model as codes;
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::settings::{Settings, ViewMount};
 use crate::model::{View, ViewKind};
 use crate::spec::minicluster::{FluxContainer, MiniClusterSpec};
@@ -17,7 +18,7 @@ pub(super) fn is_arm(spec: &MiniClusterSpec) -> bool {
 }
 
 /// Resolves `flux.container`.
-pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, _diagnostics: &mut Diagnostics) -> View {
+pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mut Diagnostics) -> View {
     let default = FluxContainer::default();
     let written = spec.flux.as_ref().and_then(|f| f.container.as_ref()).map_or(&default, |c| &c.value);
     let image = if is_arm(spec) { DEFAULT_IMAGE_ARM } else { DEFAULT_IMAGE };
@@ -26,6 +27,9 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, _diagnostics: &m
         (false, ViewMount::Copy) => ViewKind::Copy,
         (false, ViewMount::Image) => ViewKind::Image,
     };
+    if kind == ViewKind::Image {
+        refuse_container_fields(written, diagnostics);
+    }
     View {
         kind,
         name: owned(&written.name).unwrap_or_else(|| "flux-view".to_owned()),
@@ -36,6 +40,21 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, _diagnostics: &m
         working_dir: owned(&written.working_dir),
         resources: resources(written.resources.as_ref()),
         security_context: security::container(written.security_context.as_ref()),
+    }
+}
+
+/// Reports the fields of `flux.container` that only an init container has: a mounted view has none.
+fn refuse_container_fields(written: &FluxContainer, diagnostics: &mut Diagnostics) {
+    let fields = [
+        ("workingDir", written.working_dir.as_ref().map(|f| f.span)),
+        ("resources", written.resources.as_ref().map(|f| f.span)),
+        ("securityContext", written.security_context.as_ref().map(|f| f.span)),
+    ];
+    for (name, span) in fields.into_iter().filter_map(|(name, span)| Some((name, span?))) {
+        let message =
+            format!("`flux.container.{name}` has no meaning with `view-mount: image`: no init container runs");
+        let help = "remove it, or use `view-mount: copy`";
+        diagnostics.push(Diagnostic::error(codes::NOT_WITH_IMAGE_MOUNT, span, message).help(help));
     }
 }
 
