@@ -58,6 +58,14 @@ fn cases_of_clusters() -> Vec<Case> {
             &[spec(add("  pod: {resources: {cpu: 4}}\n")), project("settings: {kubernetes-version: \"1.31\"}\n")],
         ),
         case("FG304", "note", &[spec(add(""))]),
+        case(
+            "FG305",
+            "error",
+            &[
+                spec(add("  flux: {container: {workingDir: /opt}}\n")),
+                project("settings: {view-mount: image, kubernetes-version: \"1.35\"}\n"),
+            ],
+        ),
         case("FG309", "warning", &[spec(|s| s.replace("image: rockylinux:9\n      ", ""))]),
         case("FG310", "error", &[spec(add("  flux: {bursting: {hostlist: \"other-[0-3]\"}}\n"))]),
         case(
