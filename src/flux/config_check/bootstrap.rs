@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use super::reader::Checker;
-use super::syntax::{Node, Table, Value, join};
+use super::syntax::{Entry, Node, Table, Value, join};
 use super::{PodFile, Severity};
-use crate::flux::bootstrap::{Hosts, HostsError, bindable_port};
+use crate::flux::bootstrap::{Hosts, HostsError, bindable_port, fill_in};
 use crate::flux::certificate::{Certificate, check_mode};
 use crate::flux::config::{Bootstrap, HostEntry};
 use crate::flux::hostlist::Hostlist;
@@ -40,7 +40,7 @@ pub(super) fn check(checker: &mut Checker<'_>, root: &Table) -> Option<Found> {
     let readable = checker.report.problems[problems_before..].iter().all(|p| p.severity != Severity::Error);
     let hosts = hosts(checker, table, &bootstrap).filter(|_| readable);
     let size = hosts.as_ref().map_or(1, |hosts| hosts.len().max(1));
-    certificate(checker, table, &bootstrap, size);
+    certificate(checker, entry, table, &bootstrap, size);
     if let Some(hosts) = hosts.as_ref().filter(|hosts| !hosts.is_empty()) {
         pods(checker, table, hosts);
         if let Some(topology) = topology {
@@ -191,12 +191,12 @@ fn hosts(checker: &mut Checker<'_>, table: &Table, bootstrap: &Bootstrap) -> Opt
     }
 }
 
-fn certificate(checker: &mut Checker<'_>, table: &Table, bootstrap: &Bootstrap, size: usize) {
+fn certificate(checker: &mut Checker<'_>, header: &Entry, table: &Table, bootstrap: &Bootstrap, size: usize) {
     let key = "bootstrap.curve_cert";
     let Some(path) = &bootstrap.curve_cert else {
         if size > 1 && table.get("curve_cert").is_none() {
             checker
-                .error(0..0, key, format!("curve_cert is needed for an instance of {size} brokers"))
+                .error(header.key_span.clone(), key, format!("curve_cert is needed for an instance of {size} brokers"))
                 .help("add the path of the certificate: curve_cert = \"…\"");
         }
         return;
@@ -280,17 +280,24 @@ fn tree(checker: &mut Checker<'_>, table: &Table, hosts: &Hosts, topology: Topol
             }
         }
         if let Some(bind) = &host.bind {
-            bind_address(checker, table, bind, rank, bootstrap);
+            bind_address(checker, table, (bind, &host.name), rank, bootstrap);
         }
     }
 }
 
-/// Whether a broker could listen on a URI, as far as that is known.
-fn bind_address(checker: &mut Checker<'_>, table: &Table, uri: &str, rank: usize, bootstrap: &Bootstrap) {
+/// Whether the broker on a host could listen on its URI, as far as that is known.
+fn bind_address(
+    checker: &mut Checker<'_>,
+    table: &Table,
+    (uri, host): (&str, &str),
+    rank: usize,
+    bootstrap: &Bootstrap,
+) {
     let Some(rest) = uri.strip_prefix("tcp://") else { return };
-    let node = table.get("default_bind").filter(|_| bootstrap.default_bind.is_some());
-    let span = node.or_else(|| table.get("hosts")).map_or(0..0, |node| node.span.clone());
-    let key = "bootstrap.default_bind";
+    let makes_it = |template: &String| fill_in(template, host, bootstrap.default_port).as_deref() == Ok(uri);
+    let own = bootstrap.hosts.iter().position(|entry| entry.bind.as_ref().is_some_and(makes_it));
+    let (span, key) = place_of(table, own.unwrap_or(0), "bind", own.is_none());
+    let key = key.as_str();
     let Some(port) = bindable_port(uri) else {
         checker.error(span, key, format!("{uri:?} has no usable port: rank {rank} cannot listen there"));
         return;

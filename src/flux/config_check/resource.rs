@@ -39,14 +39,14 @@ const VERIFY_KEYS: [&str; 4] = ["default", "hostname", "core", "gpu"];
 /// Checks the table, the resources it names, and their agreement with `[bootstrap]`.
 pub(super) fn check(checker: &mut Checker<'_>, root: &Table, bootstrap: Option<&Found>) {
     let Some(table) = checker.top(root, TABLE) else {
-        dynamic_discovery(checker, bootstrap);
+        dynamic_discovery(checker, root, bootstrap);
         return;
     };
     SCHEMA.check(checker, table);
     let policy = verify_policy(checker, table);
     let source = resources(checker, table);
     if let Source::Discovery = source {
-        dynamic_discovery(checker, bootstrap);
+        dynamic_discovery(checker, root, bootstrap);
         scheduling(checker, table, false);
     } else {
         scheduling(checker, table, true);
@@ -154,7 +154,7 @@ fn config_entry(checker: &mut Checker<'_>, table: &Table, item: &Node, path: &st
 }
 
 /// Without written resources every configured broker has to come before any job can start.
-fn dynamic_discovery(checker: &mut Checker<'_>, bootstrap: Option<&Found>) {
+fn dynamic_discovery(checker: &mut Checker<'_>, root: &Table, bootstrap: Option<&Found>) {
     let size = bootstrap.and_then(|found| found.hosts.as_ref()).map_or(1, |hosts| hosts.len().max(1));
     let missing = checker.context.online.map_or(0, |online| size.saturating_sub(online.len()));
     if missing > 0 {
@@ -162,7 +162,8 @@ fn dynamic_discovery(checker: &mut Checker<'_>, bootstrap: Option<&Found>) {
             "nothing says what resources there are, and {missing} of {size} brokers may be missing: \
              discovery never ends, jobs never start, and the brokers hang when they stop"
         );
-        checker.error(0..0, TABLE, message).help("give [resource] a path to R, or [[resource.config]] for all hosts");
+        let header = root.entry(TABLE).or(root.entry("bootstrap")).map_or(0..0, |entry| entry.key_span.clone());
+        checker.error(header, TABLE, message).help("give [resource] a path to R, or [[resource.config]] for all hosts");
     }
 }
 

@@ -7,6 +7,7 @@ use super::security;
 use super::volumes::mounts;
 use super::written::{flag, number, owned, text, texts};
 use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
+use crate::model::kubernetes::Feature;
 use crate::model::settings::{Settings, SidecarKind};
 use crate::model::words::{self, CommandText};
 use crate::model::{Entrypoint, Hooks, Pod, ResourceList, Runner, ServiceContainer, Sidecar, User, Words};
@@ -105,6 +106,21 @@ pub(super) fn services(spec: &MiniClusterSpec) -> Vec<ServiceContainer> {
         .collect()
 }
 
+/// Native sidecars where Kubernetes has none cannot be.
+pub(super) fn check_sidecars(spec: &MiniClusterSpec, settings: &Settings, found: &mut Diagnostics) {
+    let version = settings.kubernetes_version;
+    if settings.sidecar != SidecarKind::Native || version.has(Feature::NativeSidecars) {
+        return;
+    }
+    for container in spec.containers.iter().flat_map(|c| c.value.iter()).filter(|c| !flag(&c.run_flux)) {
+        let message = format!("`sidecar: native` needs native sidecars, which Kubernetes {version} has not");
+        found.push(
+            Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, container.span, message)
+                .help("set `kubernetes-version` to 1.29 or later, or `sidecar: ordinary`"),
+        );
+    }
+}
+
 /// A daemon would keep the Job running for ever: it has ports, or runs its image's own program.
 fn is_native(written: &Container, settings: &Settings) -> bool {
     match settings.sidecar {
@@ -112,7 +128,7 @@ fn is_native(written: &Container, settings: &Settings) -> bool {
         SidecarKind::Ordinary => false,
         SidecarKind::Auto => {
             let has_work = text(&written.command).is_some() || script(written).is_some();
-            settings.kubernetes_version.has(crate::model::kubernetes::Feature::NativeSidecars)
+            settings.kubernetes_version.has(Feature::NativeSidecars)
                 && (ports(written).next().is_some() || !has_work)
         }
     }
