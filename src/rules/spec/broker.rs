@@ -1,6 +1,7 @@
 //! The user's own broker configuration and certificate.
 
 use super::check::{Check, text};
+use super::reserved::MOST_PODS;
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
 use crate::flux::config_check::{self, Context, Problem, Severity};
@@ -28,7 +29,21 @@ fn certificate(check: &mut Check<'_>) {
     }
 }
 
+/// Number of hosts that a configuration lists, as far as it can be read. Ranges make short texts mean more than memory holds.
+fn listed_hosts(configuration: &str) -> usize {
+    let Ok(table) = configuration.parse::<toml::Table>() else { return 0 };
+    let hosts = table.get("bootstrap").and_then(|bootstrap| bootstrap.get("hosts")).and_then(toml::Value::as_array);
+    let lists = hosts.into_iter().flatten().filter_map(|entry| entry.get("host")?.as_str());
+    lists.filter_map(|list| Hostlist::decode_as_flux(list).ok()).map(|list| list.len()).sum()
+}
+
 fn configuration(check: &mut Check<'_>, written: &Spanned<String>) {
+    let (listed, most) = (listed_hosts(&written.value), 10 * usize::try_from(MOST_PODS).unwrap_or(usize::MAX));
+    if listed > most {
+        let message = format!("brokerConfig lists {listed} hosts, more than {most}");
+        check.error(codes::BROKER_HOSTS, written.span, message, "list the hosts that there are");
+        return;
+    }
     // Names with a suffix are known to the model only.
     let stable = check.context.name_suffix == 0;
     let hosts = if stable { Hostlist::indexed(check.name(), check.hosts()) } else { Hostlist::new() };

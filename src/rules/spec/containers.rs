@@ -25,7 +25,8 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 fn exactly_one_runner(check: &mut Check<'_>) {
-    let runners: Vec<Place<'_>> = check.containers.iter().filter(|p| p.role == Role::Runner).copied().collect();
+    let says_so = |place: &&Place<'_>| is_true(&place.container.run_flux) || check.containers.len() == 1;
+    let runners: Vec<Place<'_>> = check.containers.iter().filter(says_so).copied().collect();
     match (check.containers.len(), runners.as_slice()) {
         (_, [_]) => {}
         (0, _) => {

@@ -55,7 +55,7 @@ fn topology(check: &mut Check<'_>, flux: &Flux) {
     let topology: Topology = match written.value.parse() {
         Ok(topology) => topology,
         Err(wrong) => {
-            let message = format!("topology `{}`: {wrong}", shown(&written.value));
+            let message = wrong.to_string();
             check.error(
                 codes::TOPOLOGY,
                 written.span,
