@@ -112,10 +112,10 @@ fn compiled_objects_pass_the_rules_on_objects() {
         }
         for minor in [28, 29, 30, 31, 32, 33, 34, 35, 36, 37] {
             let version = format!("1.{minor}");
-            let set = [("kubernetes-version".to_owned(), version.clone()), ("secrets".to_owned(), "existing".to_owned())];
+            let set =
+                [("kubernetes-version".to_owned(), version.clone()), ("secrets".to_owned(), "existing".to_owned())];
             let public_keys = std::collections::BTreeMap::new();
-            let input =
-                compile::Input { documents: &documents, project: None, set: &set, public_keys: &public_keys };
+            let input = compile::Input { documents: &documents, project: None, set: &set, public_keys: &public_keys };
             let result = compile::compile(&input);
             for cluster in &result.clusters {
                 compiled += 1;
