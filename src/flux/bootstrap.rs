@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::config::Bootstrap;
-use super::hostlist::{Hostlist, HostlistError};
+use super::hostlist::{Hostlist, HostlistError, MAX_HOSTS};
 use super::topology::{CustomTreeError, Topology, custom_parents};
 
 /// Most bytes of a URI after `%h` and `%p` are filled in.
@@ -136,6 +136,9 @@ pub enum HostsErrorKind {
     /// `host` is no hostlist.
     #[error("{0:?} is not a hostlist: {1}")]
     Hostlist(String, HostlistError),
+    /// All entries together name more than [`MAX_HOSTS`] hosts.
+    #[error("more than {MAX_HOSTS} hosts")]
+    TooMany,
     /// A host of the list is no host name.
     #[error("host {0:?}: {1}")]
     Hostname(String, HostnameError),
@@ -320,6 +323,7 @@ pub enum PlaceError {
 fn merge(bootstrap: &Bootstrap, errors: &mut Vec<HostsError>) -> Vec<Merged> {
     let mut merged: Vec<Merged> = Vec::new();
     let mut index: BTreeMap<String, usize> = BTreeMap::new();
+    let mut named = 0;
     for (entry, written) in bootstrap.hosts.iter().enumerate() {
         let names = match Hostlist::decode_as_flux(&written.host) {
             Ok(names) => names,
@@ -329,6 +333,11 @@ fn merge(bootstrap: &Bootstrap, errors: &mut Vec<HostsError>) -> Vec<Merged> {
                 continue;
             }
         };
+        named += names.len();
+        if named > MAX_HOSTS {
+            errors.push(HostsError { entry, key: "host", from_default: false, kind: HostsErrorKind::TooMany });
+            break;
+        }
         for name in names.iter() {
             let at = *index.entry(name.clone()).or_insert_with(|| {
                 merged.push(Merged { name, entry, ..Merged::default() });

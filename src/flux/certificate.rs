@@ -268,17 +268,12 @@ fn c_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .flat_map(|(line, number)| line.chunks(MAX_LINE).map(move |chunk| (number, chunk)))
 }
 
-fn trim_c(mut text: &[u8]) -> &[u8] {
+/// Without the blanks of C at both ends.
+fn trim_c(text: &[u8]) -> &[u8] {
     let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
-    while let Some((first, rest)) = text.split_first().filter(|(b, _)| blank(b)) {
-        let _ = first;
-        text = rest;
-    }
-    while let Some((last, rest)) = text.split_last().filter(|(b, _)| blank(b)) {
-        let _ = last;
-        text = rest;
-    }
-    text
+    let start = text.iter().position(|b| !blank(b)).unwrap_or(text.len());
+    let end = text.iter().rposition(|b| !blank(b)).map_or(start, |last| last + 1);
+    &text[start..end]
 }
 
 /// `key = "value"`, both in their permitted characters.

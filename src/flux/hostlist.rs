@@ -18,6 +18,10 @@ use range::HostRange;
 /// Most hosts that one `lo-hi` range may stand for (2^20), as in flux-core.
 pub const MAX_RANGE: u64 = 1 << 20;
 
+/// Most hosts in a whole list. flux-core has no such limit; no instance is near it, and a few bytes of text
+/// could otherwise stand for billions of names.
+pub const MAX_HOSTS: usize = 1 << 20;
+
 /// Most ranges in one pair of brackets, as in flux-core.
 pub const MAX_RANGES: usize = 10_240;
 
@@ -55,7 +59,7 @@ impl Hostlist {
     /// Reads a hostlist strictly. Beyond what Flux refuses, these are errors, because Flux either
     /// reads them differently from what is meant or drops hosts silently: blanks, empty elements,
     /// brackets after the first pair, signs and open ends in ranges, an upper end narrower than
-    /// the lower one, numbers beyond 64 bits.
+    /// the lower one, numbers beyond 64 bits. Both readers refuse more than [`MAX_HOSTS`] hosts.
     ///
     /// # Errors
     /// The first thing that is wrong, with its byte offset.

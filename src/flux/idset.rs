@@ -89,8 +89,7 @@ impl IdSet {
         Ok(set)
     }
 
-    /// Adds one id; adding it again changes nothing. Ids above [`MAX_ID`] are ignored by design of
-    /// the type: returns false for them.
+    /// Adds one id; adding it again changes nothing. False, and nothing added, for ids above [`MAX_ID`].
     pub fn insert(&mut self, id: u32) -> bool {
         if id > MAX_ID {
             return false;

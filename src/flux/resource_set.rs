@@ -13,11 +13,15 @@ use std::collections::BTreeMap;
 pub use build::{ConfigEntry, EncodeOptions, HostGroup};
 pub use verify::{VerifyMode, VerifyPolicy};
 
-use super::hostlist::Hostlist;
+use super::hostlist::{Hostlist, MAX_HOSTS};
 use super::idset::{IdSet, IdSetError};
 
 /// Characters that flux-core refuses in a property name.
 pub const BAD_PROPERTY_CHARACTERS: &str = "^&'\"`|()";
+
+/// Most ranks in a set, as many as a hostlist may have hosts. flux-core has no such limit; no instance is near it, and
+/// a few bytes of text could otherwise stand for billions of ranks.
+pub const MAX_RANKS: usize = MAX_HOSTS;
 
 /// Why a resource set cannot be made or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +71,9 @@ pub enum ResourceError {
         /// The repeated ids.
         ids: IdSet,
     },
+    /// More than [`MAX_RANKS`] ranks.
+    #[error("more than {MAX_RANKS} ranks")]
+    TooManyRanks,
     /// A rank or host without a single core or GPU.
     #[error("{0} has no resources")]
     NoResources(String),

@@ -1,5 +1,6 @@
 //! `[bootstrap]` and the tree of brokers (`[tbon] topo`).
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -268,9 +269,10 @@ fn tree(checker: &mut Checker<'_>, table: &Table, hosts: &Hosts, topology: Topol
         let message = format!("parent keys have no effect with topology {topology}");
         checker.warning(span.clone(), key, message);
     }
+    let with_children: BTreeSet<u32> = parents.into_iter().flatten().collect();
     let mut told = [false; 2];
-    for (rank, host) in hosts.iter().enumerate() {
-        if !parents.contains(&u32::try_from(rank).ok()) {
+    for (rank, host) in (0..).zip(hosts.iter()) {
+        if !with_children.contains(&rank) {
             continue;
         }
         for (at, (what, uri)) in [("bind", &host.bind), ("connect", &host.connect)].into_iter().enumerate() {
@@ -286,13 +288,7 @@ fn tree(checker: &mut Checker<'_>, table: &Table, hosts: &Hosts, topology: Topol
 }
 
 /// Whether the broker on a host could listen on its URI, as far as that is known.
-fn bind_address(
-    checker: &mut Checker<'_>,
-    table: &Table,
-    (uri, host): (&str, &str),
-    rank: usize,
-    bootstrap: &Bootstrap,
-) {
+fn bind_address(checker: &mut Checker<'_>, table: &Table, (uri, host): (&str, &str), rank: u32, bootstrap: &Bootstrap) {
     let Some(rest) = uri.strip_prefix("tcp://") else { return };
     let makes_it = |template: &String| fill_in(template, host, bootstrap.default_port).as_deref() == Ok(uri);
     let own = bootstrap.hosts.iter().position(|entry| entry.bind.as_ref().is_some_and(makes_it));

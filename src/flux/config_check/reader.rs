@@ -13,6 +13,8 @@ pub(super) struct Checker<'a> {
     pub(super) text: &'a str,
     pub(super) context: &'a Context<'a>,
     pub(super) report: Report,
+    /// Where each line starts.
+    lines: Vec<usize>,
 }
 
 /// A problem that was just recorded; help can be added to it.
@@ -33,7 +35,8 @@ pub(super) struct Placed<T> {
 
 impl<'a> Checker<'a> {
     pub(super) fn new(text: &'a str, context: &'a Context<'a>) -> Self {
-        Self { text, context, report: Report::default() }
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, context, report: Report::default(), lines }
     }
 
     pub(super) fn finish(mut self) -> Report {
@@ -60,15 +63,15 @@ impl<'a> Checker<'a> {
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
-        let before = &self.text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = self.lines.partition_point(|&start| start <= offset).max(1);
+        let column = 1 + self.text[self.lines[line - 1]..offset].chars().count();
         let problems = &mut self.report.problems;
         problems.push(Problem {
             severity,
             offset,
             length: span.end.min(self.text.len()).saturating_sub(offset),
-            line: 1 + before.matches('\n').count(),
-            column: 1 + before[line_start..].chars().count(),
+            line,
+            column,
             key: key.to_owned(),
             message,
             help: None,

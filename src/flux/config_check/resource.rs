@@ -316,11 +316,13 @@ fn exclude(
 fn ranks_of_hosts(set: &ResourceSet, text: &str) -> Result<IdSet, String> {
     let hosts = Hostlist::decode_as_flux(text).map_err(|error| error.to_string())?;
     let names = set.hosts().ok_or("the resources have no host names")?;
-    let mut ranks = IdSet::new();
+    let all: Vec<u32> = set.ranks().iter().collect();
+    let mut ranks = Vec::new();
     for host in hosts.iter() {
         let at = names.find(&host).ok_or(format!("{host} is not in the resources"))?;
-        let rank = set.ranks().iter().nth(at).ok_or("no such rank")?;
-        ranks.insert(rank);
+        ranks.extend(all.get(at));
     }
-    Ok(ranks)
+    ranks.sort_unstable();
+    ranks.dedup();
+    IdSet::from_ids(ranks).map_err(|error| error.to_string())
 }

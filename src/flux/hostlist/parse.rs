@@ -1,7 +1,7 @@
 //! The two readers of hostlists: strict, and exactly as flux-core.
 
 use super::range::HostRange;
-use super::{Hostlist, MAX_RANGE, MAX_RANGES};
+use super::{Hostlist, MAX_HOSTS, MAX_RANGE, MAX_RANGES};
 
 /// Why a text is not an acceptable hostlist, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +31,9 @@ pub enum HostlistErrorKind {
     /// Flux: more than [`MAX_RANGES`] ranges.
     #[error("more than {MAX_RANGES} ranges in one pair of brackets")]
     TooManyRanges,
+    /// More than [`MAX_HOSTS`] hosts in the list.
+    #[error("the list has more than {MAX_HOSTS} hosts")]
+    ListTooLong,
     /// Strict: Flux expands only the first pair and keeps the text of the others in the names.
     #[error("only one pair of brackets per name is expanded")]
     SecondBracket,
@@ -69,7 +72,7 @@ pub(super) fn single_host(host: &str, offset: usize) -> Result<HostRange, Hostli
 }
 
 pub(super) fn strict(text: &str) -> Result<Hostlist, HostlistError> {
-    let mut list = Hostlist::new();
+    let (mut list, mut expanded) = (Hostlist::new(), 0);
     if text.is_empty() {
         return Ok(list);
     }
@@ -84,13 +87,13 @@ pub(super) fn strict(text: &str) -> Result<Hostlist, HostlistError> {
                 }
                 list.push_range(single_host(token, offset)?);
             }
-            Some(open) => strict_bracketed(&mut list, token, open, offset)?,
+            Some(open) => strict_bracketed(token, open, offset)?.push_to(&mut list, &mut expanded, offset)?,
         }
     }
     Ok(list)
 }
 
-fn strict_bracketed(list: &mut Hostlist, token: &str, open: usize, offset: usize) -> Result<(), HostlistError> {
+fn strict_bracketed(token: &str, open: usize, offset: usize) -> Result<Expression<'_>, HostlistError> {
     let inner_at = open + 1;
     let Some(length) = token[inner_at..].find(']') else {
         return Err(error(offset + open, HostlistErrorKind::UnbalancedBracket));
@@ -112,8 +115,7 @@ fn strict_bracketed(list: &mut Hostlist, token: &str, open: usize, offset: usize
             return Err(error(offset + inner_at + at, HostlistErrorKind::TooManyRanges));
         }
     }
-    push_expression(list, prefix, &ranges, suffix);
-    Ok(())
+    Ok(Expression { prefix, ranges, suffix })
 }
 
 /// Numbers of one bracket element.
@@ -149,15 +151,30 @@ fn check_order(range: &NumberRange, element: &str, offset: usize) -> Result<(), 
     Ok(())
 }
 
-/// Adds `prefix[ranges]suffix`. With a suffix every host stands for itself.
-fn push_expression(list: &mut Hostlist, prefix: &str, ranges: &[NumberRange], suffix: &str) {
-    for range in ranges {
-        let numbered = HostRange::numbered(prefix.to_owned(), range.lo, range.hi, range.width);
-        if suffix.is_empty() {
-            list.push_range(numbered);
-        } else {
-            list.ranges.extend(numbered.hosts().map(|host| HostRange::single(host + suffix)));
+/// `prefix[ranges]suffix`.
+struct Expression<'t> {
+    prefix: &'t str,
+    ranges: Vec<NumberRange>,
+    suffix: &'t str,
+}
+
+impl Expression<'_> {
+    /// Adds the hosts to a list. With a suffix every host stands for itself. `expanded` counts the hosts that came
+    /// out of brackets so far.
+    fn push_to(&self, list: &mut Hostlist, expanded: &mut u64, offset: usize) -> Result<(), HostlistError> {
+        *expanded += self.ranges.iter().map(|range| range.hi - range.lo + 1).sum::<u64>();
+        if *expanded > MAX_HOSTS as u64 {
+            return Err(error(offset, HostlistErrorKind::ListTooLong));
         }
+        for range in &self.ranges {
+            let numbered = HostRange::numbered(self.prefix.to_owned(), range.lo, range.hi, range.width);
+            if self.suffix.is_empty() {
+                list.push_range(numbered);
+            } else {
+                list.ranges.extend(numbered.hosts().map(|host| HostRange::single(host + self.suffix)));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -180,7 +197,7 @@ fn tokens(text: &str, separator: impl Fn(char) -> bool) -> Vec<(usize, &str)> {
 }
 
 pub(super) fn lenient(text: &str) -> Result<Hostlist, HostlistError> {
-    let mut list = Hostlist::new();
+    let (mut list, mut expanded) = (Hostlist::new(), 0);
     for (offset, token) in tokens(text, |c| matches!(c, ',' | ' ' | '\t')) {
         let Some(open) = token.find('[') else {
             if let Some(at) = token.find(']') {
@@ -205,7 +222,7 @@ pub(super) fn lenient(text: &str) -> Result<Hostlist, HostlistError> {
             ranges.push(lenient_range(element, at)?);
             at += element.len() + 1;
         }
-        push_expression(&mut list, prefix, &ranges, suffix);
+        Expression { prefix, ranges, suffix }.push_to(&mut list, &mut expanded, offset)?;
     }
     Ok(list)
 }

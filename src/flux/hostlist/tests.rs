@@ -46,6 +46,8 @@ fn strict_refuses_with_the_place_what_flux_reads_oddly() {
         ("node[3-1]", 5, false),
         ("node[0-1048576]", 5, false),
         ("node[1--3]", 5, false),
+        ("a[0],b[0-1048575]", 5, false),
+        ("b[0-1048575,0]-x", 0, false),
     ] {
         assert_eq!(Hostlist::parse(text).map_err(|e| e.offset), Err(offset), "{text}");
         assert_eq!(Hostlist::decode_as_flux(text).is_ok(), flux_reads, "{text}");

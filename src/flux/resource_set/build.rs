@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ResourceError, ResourceSet};
+use super::{MAX_RANKS, ResourceError, ResourceSet};
 use crate::flux::hostlist::Hostlist;
 use crate::flux::idset::IdSet;
 
@@ -114,6 +114,9 @@ impl ResourceSet {
         if let Some(hosts) = hosts.as_ref().filter(|hosts| !ranks.is_empty() && hosts.len() != ranks.len()) {
             return Err(ResourceError::HostCount { hosts: hosts.len(), ranks: ranks.len() });
         }
+        if ranks.len() > MAX_RANKS {
+            return Err(ResourceError::TooManyRanks);
+        }
         let (cores, gpus) = match (options.cores.unwrap_or(""), options.gpus.unwrap_or("")) {
             ("", "") => ("0", ""),
             given => given,
@@ -166,14 +169,18 @@ impl ResourceSet {
             let cores = idset(&format!("config[{index}].cores"), entry.cores.as_deref().unwrap_or(""))?;
             let gpus = idset(&format!("config[{index}].gpus"), entry.gpus.as_deref().unwrap_or(""))?;
             let children = cores_and_gpus(&cores, &gpus);
+            let mut ranks = Vec::new();
             for host in hosts.iter() {
                 let rank = rank_of(&mut known, &host)?;
                 set.add(rank, Some(&host), &children)?;
-                let rank =
-                    IdSet::from_ids([rank]).map_err(|error| ResourceError::IdSet { key: host.clone(), error })?;
-                for property in &entry.properties {
-                    set.set_property(property, &rank)?;
-                }
+                ranks.push(rank);
+            }
+            ranks.sort_unstable();
+            ranks.dedup();
+            let key = || format!("config[{index}].hosts");
+            let ranks = IdSet::from_ids(ranks).map_err(|error| ResourceError::IdSet { key: key(), error })?;
+            for property in &entry.properties {
+                set.set_property(property, &ranks)?;
             }
         }
         if set.is_empty() {

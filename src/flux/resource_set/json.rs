@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{ResourceError, ResourceSet};
+use super::{MAX_RANKS, ResourceError, ResourceSet};
 use crate::flux::hostlist::Hostlist;
 use crate::flux::idset::IdSet;
 
@@ -142,6 +142,9 @@ impl ResourceSet {
         let given = entry.get("children").ok_or_else(|| missing(&format!("{key}.children"), "an object"))?;
         for (kind, ids) in given.as_object().into_iter().flatten() {
             children.insert(kind.clone(), idset(ids, &format!("{key}.children"), kind)?);
+        }
+        if ranks.len() > MAX_RANKS {
+            return Err(ResourceError::TooManyRanks);
         }
         for rank in ranks.iter() {
             self.add(rank, None, &children)?;

@@ -62,6 +62,8 @@ fn wrong_files_are_refused() {
         assert!(error.contains(part), "{execution}: {error}");
     }
     assert_eq!(ResourceSet::parse(r#"{"version": 2, "execution": {"R_lite": []}}"#), Err(ResourceError::Version(2)));
+    let huge = text(r#""R_lite": [{"rank": "0-2147483647", "children": {"core": "0"}}]"#);
+    assert_eq!(ResourceSet::parse(&huge), Err(ResourceError::TooManyRanks));
     assert!(matches!(ResourceSet::parse("{} x"), Err(ResourceError::Json(_))));
     assert!(ResourceSet::uniform(&hosts("a"), 0, 0).is_err());
 }
