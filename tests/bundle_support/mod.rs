@@ -1,6 +1,8 @@
 //! Hand-made bundles for tests of writing.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod secrets;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
