@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154  # sourced by ../selftest, which sets image, ns, state, work, podlet
+# shellcheck disable=SC2154,SC2016  # sourced by ../selftest, which sets image, ns, state, work, podlet
 # The stand-in flux in Indexed Jobs: roll call, exit codes, certificates, signals.
 
 # The key pair of the documented test vector (secret bytes 00 to 1f), and another name for a second one.

@@ -14,8 +14,8 @@ mod written;
 
 use super::settings::{ANNOTATION_PREFIX, Layers, Origin, SecretBackend, Settings};
 use super::{Certificate, Cluster, Logging, Network, Size};
-use crate::diag::Diagnostics;
 use crate::diag::codes::model as codes;
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::spec::MiniCluster;
 use crate::spec::project::Project;
 use sha2::{Digest, Sha256};
@@ -117,6 +117,19 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let view = view::view(&spec.spec, settings, &mut diagnostics);
     let index = containers::runner_index(&spec.spec);
     containers::check_images(&spec.spec, &mut diagnostics);
+    if spec.spec.containers.as_ref().is_some_and(|c| c.value.len() > 1) {
+        containers::check_sidecars(&spec.spec, settings, &mut diagnostics);
+    }
+    if settings.secrets == SecretBackend::Plain && settings.secret_name.is_some() {
+        diagnostics.push(
+            Diagnostic::warning(
+                codes::SECRET_NAME_UNUSED,
+                spec.metadata.name.as_ref().map_or(spec.span, |n| n.span),
+                "the setting `secret-name` has no effect with `secrets: plain`",
+            )
+            .help("remove it, or use `secrets: existing`"),
+        );
+    }
     let program = program::program(&spec.spec, index, size, settings, &mut diagnostics);
     let broker = broker::broker(
         &spec.spec,
@@ -132,7 +145,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let cluster = Cluster {
         namespace: namespace(spec, settings),
         target: settings.kubernetes_version,
-        certificate: certificate(spec, context, &mut diagnostics),
+        certificate: certificate(spec, context),
         logging: logging(spec),
         name,
         size,
@@ -182,14 +195,8 @@ fn logging(spec: &MiniCluster) -> Logging {
     }
 }
 
-fn certificate(spec: &MiniCluster, context: &Context<'_>, diagnostics: &mut Diagnostics) -> Certificate {
+fn certificate(spec: &MiniCluster, context: &Context<'_>) -> Certificate {
     let settings = context.settings;
-    if settings.secrets == SecretBackend::Plain && settings.secret_name.is_some() {
-        let message = "the setting `secret-name` has no effect with `secrets: plain`, whose Secret is named by its key";
-        let span = spec.metadata.name.as_ref().map_or(spec.span, |name| name.span);
-        let warning = crate::diag::Diagnostic::warning(codes::CERTIFICATE_UNUSED_SECRET_NAME, span, message);
-        diagnostics.push(warning.help("remove `secret-name`, or set `secrets: existing`"));
-    }
     let chosen = settings.secret_name.clone().filter(|_| settings.secrets == SecretBackend::Existing);
     let public_key = context.public_key.map(str::to_owned);
     let derived = || match &public_key {
@@ -209,5 +216,5 @@ pub fn secret_name(owner: &str, public_key: &str) -> String {
 
 /// A note that tells where a number came from.
 fn origin_note(diagnostics: &mut Diagnostics, span: crate::diag::Span, message: String) {
-    diagnostics.push(crate::diag::Diagnostic::note(codes::ORIGIN, span, message));
+    diagnostics.push(Diagnostic::note(codes::ORIGIN, span, message));
 }

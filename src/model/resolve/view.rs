@@ -3,8 +3,8 @@
 use super::containers::{pull_policy, resources};
 use super::security;
 use super::written::{flag, owned, text};
-use crate::diag::codes::model as codes;
-use crate::diag::{Diagnostic, Diagnostics};
+use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
+use crate::model::kubernetes::Feature;
 use crate::model::settings::{Settings, ViewMount};
 use crate::model::{View, ViewKind};
 use crate::spec::minicluster::{FluxContainer, MiniClusterSpec};
@@ -28,7 +28,7 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mu
         (false, ViewMount::Image) => ViewKind::Image,
     };
     if kind == ViewKind::Image {
-        refuse_container_fields(written, diagnostics);
+        check_mounted(spec, written, settings, diagnostics);
     }
     View {
         kind,
@@ -43,18 +43,31 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mu
     }
 }
 
-/// Reports the fields of `flux.container` that only an init container has: a mounted view has none.
-fn refuse_container_fields(written: &FluxContainer, diagnostics: &mut Diagnostics) {
-    let fields = [
-        ("workingDir", written.working_dir.as_ref().map(|f| f.span)),
-        ("resources", written.resources.as_ref().map(|f| f.span)),
-        ("securityContext", written.security_context.as_ref().map(|f| f.span)),
+/// A mounted view needs a Kubernetes that can mount images, and has no init container to configure.
+fn check_mounted(spec: &MiniClusterSpec, written: &FluxContainer, settings: &Settings, found: &mut Diagnostics) {
+    let version = settings.kubernetes_version;
+    if !version.has(Feature::ImageVolumes) && !settings.image_volume_gate {
+        let message = format!("`view-mount: image` needs image volumes, which Kubernetes {version} has not on by default");
+        let span = spec.flux.as_ref().map_or_else(|| spec.containers.as_ref().map(|c| c.span), |f| Some(f.span));
+        let diagnostic = match span {
+            Some(span) => Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, span, message),
+            None => Diagnostic::global_error(codes::NEEDS_NEWER_KUBERNETES, message),
+        };
+        found.push(diagnostic.help(
+            "set `kubernetes-version` to 1.35 or later, or `image-volume-gate` where the feature gate is on, or `view-mount: copy`",
+        ));
+    }
+    let useless = [
+        ("workingDir", written.working_dir.as_ref().map(|v| v.span)),
+        ("resources", written.resources.as_ref().map(|v| v.span)),
+        ("securityContext", written.security_context.as_ref().map(|v| v.span)),
     ];
-    for (name, span) in fields.into_iter().filter_map(|(name, span)| Some((name, span?))) {
-        let message =
-            format!("`flux.container.{name}` has no meaning with `view-mount: image`: no init container runs");
-        let help = "remove it, or use `view-mount: copy`";
-        diagnostics.push(Diagnostic::error(codes::NOT_WITH_IMAGE_MOUNT, span, message).help(help));
+    for (field, span) in useless.into_iter().filter_map(|(field, span)| span.map(|span| (field, span))) {
+        let message = format!("`flux.container.{field}` is for the init container, which a mounted view has not");
+        found.push(
+            Diagnostic::error(codes::NOT_WITH_IMAGE_MOUNT, span, message)
+                .help("remove it, or use the setting `view-mount: copy`"),
+        );
     }
 }
 

@@ -33,8 +33,14 @@ fn configuration(check: &mut Check<'_>, written: &Spanned<String>) {
     let stable = check.context.name_suffix == 0;
     let hosts = if stable { Hostlist::indexed(check.name(), check.hosts()) } else { Hostlist::new() };
     let context = Context { version: check.context.flux_version, ..Context::of_hosts(&hosts) };
-    for problem in config_check::check(&written.value, &context).problems {
+    let report = config_check::check(&written.value, &context);
+    for problem in report.problems {
         push(check, written, problem);
+    }
+    if check.hosts() > 1 && report.hosts.is_some_and(|hosts| hosts.is_empty()) {
+        let message = "brokerConfig lists no hosts, so every pod is a Flux instance of its own";
+        let help = format!("add hosts = [{{ host = \"{}-[0-{}]\" }}] to [bootstrap]", check.name(), check.hosts() - 1);
+        check.warn(codes::BROKER_HOSTS, written.span, message, help);
     }
 }
 

@@ -151,7 +151,8 @@ fn pod(check: &mut Check<'_>, written: &Spanned<Map<IntOrString>>) {
         }
     }
     for (name, (amount, span, written)) in &found {
-        let together = check.containers.iter().fold(Quantity::ZERO, |sum, place| sum.plus(requested(place.container, name)));
+        let together =
+            check.containers.iter().fold(Quantity::ZERO, |sum, place| sum.plus(requested(place.container, name)));
         if *amount < together {
             let message = format!("{name} `{written}` of the pod is less than its containers request together");
             check.error(codes::POD_RESOURCES, *span, message, "raise it, or leave it out");

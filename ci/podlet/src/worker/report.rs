@@ -1,6 +1,6 @@
 //! The end of a pod: its last status, what is left of it, and the word to the API server.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::container::{Role, State, Terminated};
 use super::status::{Phase, View, final_phase, live_phase, stamp};
