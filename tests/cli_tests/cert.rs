@@ -169,12 +169,3 @@ fn a_store_that_cannot_be_read_is_an_error_not_an_empty_one() {
     }
     assert!(!sandbox.path("generated").exists());
 }
-
-#[test]
-fn a_chosen_secret_name_without_effect_is_a_warning() {
-    let sandbox = Sandbox::new();
-    sandbox.write("examples/a.yaml", &minicluster("a", 1));
-    sandbox.write("flux-gen.yaml", "settings: {secrets: plain, secret-name: mine}\n");
-    let run = sandbox.run(&["build"]).exits(0);
-    assert!(run.stderr.starts_with("warning[FG308]: ") || run.stderr.contains("\nwarning[FG308]: "), "{}", run.stderr);
-}

@@ -40,17 +40,12 @@ pub(super) fn runner(
     let default = Container::default();
     let written = runner_spec(spec, index).map_or(&default, |c| &c.value);
     let user = user(written);
-    if let Some(span) = written.command.as_ref().map(|c| c.span) {
-        if let Some(CommandText::OpenQuote(_)) = text(&written.command).map(words::classify) {
-            diagnostics.push(
-                Diagnostic::warning(
-                    codes::OPEN_QUOTE,
-                    span,
-                    "the command has an open quote, so its quotes are taken as letters",
-                )
-                .help("write \"it's\" with double quotes around, or close the quote"),
-            );
-        }
+    if let Some(span) = written.command.as_ref().map(|c| c.span)
+        && let Some(CommandText::OpenQuote(_)) = text(&written.command).map(words::classify)
+    {
+        let message = "the command has an open quote, so its quotes are taken as letters";
+        let help = "write \"it's\" with double quotes around, or close the quote";
+        diagnostics.push(Diagnostic::warning(codes::OPEN_QUOTE, span, message).help(help));
     }
     Runner {
         index,
@@ -304,7 +299,7 @@ fn lifecycle(written: Option<&Spanned<LifeCycle>>) -> Option<core::Lifecycle> {
 pub(super) fn resources(written: Option<&Spanned<Resources>>) -> Option<core::ResourceRequirements> {
     let limits = written.and_then(|r| quantities(r.limits.as_ref()));
     let requests = written.and_then(|r| quantities(r.requests.as_ref()));
-    (limits.is_some() || requests.is_some()).then(|| core::ResourceRequirements { limits, requests, claims: None })
+    (limits.is_some() || requests.is_some()).then_some(core::ResourceRequirements { limits, requests, claims: None })
 }
 
 /// Quantities by resource name; `None` when there is none.
