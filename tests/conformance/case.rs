@@ -32,6 +32,8 @@ pub struct Ours {
 pub struct Built {
     pub cluster: Cluster,
     pub objects: Vec<Value>,
+    /// The certificate that stands in the spec, which is then the one to use.
+    pub certificate: Option<Certificate>,
     /// Texts of the bundle's ConfigMaps, by name of the ConfigMap and key.
     pub config_maps: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -87,7 +89,7 @@ fn built(mut compiled: Compiled) -> Option<Built> {
             config_maps.insert(object.name().to_owned(), map.data.clone().unwrap_or_default());
         }
     }
-    Some(Built { cluster: cluster.cluster, objects, config_maps })
+    Some(Built { cluster: cluster.cluster, objects, certificate: cluster.inline_certificate, config_maps })
 }
 
 /// Whether anybody refuses the document: the operator, or an API server the operator's objects.

@@ -13,7 +13,7 @@ pub fn of<'a>(case: &'a Case, cluster: Option<&Cluster>) -> Facts<'a> {
     let input = &case.input;
     let name = input["metadata"]["name"].as_str().unwrap_or_default();
     let containers = input["spec"]["containers"].as_array().cloned().unwrap_or_default();
-    let runner = runner(&containers).unwrap_or(0);
+    let runner = runner(&containers).unwrap_or(0).min(containers.len());
     let mut words = BTreeMap::from([
         ("name".to_owned(), name.to_owned()),
         ("runner".to_owned(), runner.to_string()),
@@ -22,7 +22,12 @@ pub fn of<'a>(case: &'a Case, cluster: Option<&Cluster>) -> Facts<'a> {
         ("headless".to_owned(), text(&input["spec"]["network"]["headlessName"], name)),
         ("namespace".to_owned(), text(&input["metadata"]["namespace"], "default")),
     ]);
+    let lead = &input["spec"]["flux"]["bursting"]["leadBroker"];
+    words.insert("lead-address".to_owned(), text(&lead["address"], ""));
+    words.insert("lead-port".to_owned(), lead["port"].as_u64().unwrap_or(8050).to_string());
+    words.insert("archive".to_owned(), text(&input["spec"]["archive"]["path"], ""));
     let mut facts = BTreeSet::new();
+    of_text(&containers[runner..], &mut facts);
     if let Some(cluster) = cluster {
         words.insert("size".to_owned(), cluster.size.pods.to_string());
         words.insert("max".to_owned(), cluster.size.max.to_string());
@@ -34,6 +39,20 @@ pub fn of<'a>(case: &'a Case, cluster: Option<&Cluster>) -> Facts<'a> {
 
 fn text(value: &Value, default: &str) -> String {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
+}
+
+/// How the command and the script of the container that runs Flux are written.
+fn of_text(from_runner: &[Value], facts: &mut BTreeSet<String>) {
+    let Some(runner) = from_runner.first() else { return };
+    let command = runner["command"].as_str().unwrap_or_default().trim();
+    if command.contains(['$', '`', '|', '&', ';', '<', '>', '(', ')', '*', '?', '[', '\n', '~']) {
+        facts.insert("command-is-shell".to_owned());
+    } else if command.contains(['"', '\'', '\\']) {
+        facts.insert("command-has-quotes".to_owned());
+    }
+    if runner["commands"]["script"].as_str().is_some_and(|script| script.contains('$')) {
+        facts.insert("script-has-dollar".to_owned());
+    }
 }
 
 fn of_cluster(cluster: &Cluster, facts: &mut BTreeSet<String>) {

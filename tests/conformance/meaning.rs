@@ -26,7 +26,8 @@ pub struct Meaning {
 /// Ours.
 pub fn of_run(run: &Recorded, complete: bool, words: &Words<'_>) -> Meaning {
     let (mut value, order) = of_calls(&run.calls, words);
-    value.insert("exit".to_owned(), json!(run.exit));
+    // A run that was cut ends by the signal; how is of no meaning.
+    value.insert("exit".to_owned(), if run.cut { Value::Null } else { json!(run.exit) });
     value.insert("cut".to_owned(), if run.cut { json!(true) } else { Value::Null });
     value.insert("complete".to_owned(), if complete { json!(true) } else { Value::Null });
     value.insert("waits-for".to_owned(), run.ports.first().map_or(Value::Null, |p| json!(p)));
@@ -59,7 +60,7 @@ pub fn of_expected(role: &Value, words: &Words<'_>) -> Meaning {
         });
     }
     let (mut value, order) = of_calls(&calls, words);
-    value.insert("exit".to_owned(), role["exit"].clone());
+    value.insert("exit".to_owned(), if role["cut"].is_null() { role["exit"].clone() } else { Value::Null });
     value.insert("cut".to_owned(), if role["cut"].is_null() { Value::Null } else { json!(true) });
     let complete = role["wrote"].as_object().is_some_and(|w| w.keys().any(|k| k.ends_with("/flux-operator-complete.txt")));
     value.insert("complete".to_owned(), if complete { json!(true) } else { Value::Null });

@@ -98,6 +98,22 @@ fn with_sources(mut container: Value, volumes: &[Value], used: &mut Vec<String>)
     container
 }
 
+/// Quantities by value: `1`, `1000m` and `1.0` are one amount.
+pub fn quantity(value: &Value) -> Value {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let factors = [
+        ("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50),
+    ];
+    let powers = [("m", -3), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("", 0)];
+    let binary = factors.iter().find_map(|(end, bits)| Some((text.strip_suffix(end)?, 2_f64.powi(*bits))));
+    let decimal = || powers.iter().find_map(|(end, ten)| Some((text.strip_suffix(end)?, 10_f64.powi(*ten))));
+    let amount = binary.or_else(decimal).and_then(|(number, factor)| Some(number.parse::<f64>().ok()? * factor));
+    amount.map_or_else(|| value.clone(), |amount| json!(amount.to_string()))
+}
+
 /// What identifies items of a list; other lists are compared whole.
 fn key_of(field: &str, item: &Value) -> Option<String> {
     let text = |value: &Value| match value {
@@ -117,12 +133,19 @@ fn key_of(field: &str, item: &Value) -> Option<String> {
 }
 
 /// Turns keyed lists into maps; their order stands beside them where it matters.
-fn keyed(value: &Value) -> Value {
+pub fn keyed(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut out = Map::new();
             for (field, value) in map {
                 match value {
+                    Value::Object(list) if matches!(field.as_str(), "limits" | "requests" | "overhead") => {
+                        let list: Map<String, Value> = list.iter().map(|(n, q)| (n.clone(), quantity(q))).collect();
+                        out.insert(field.clone(), Value::Object(list));
+                    }
+                    size if field == "sizeLimit" => {
+                        out.insert(field.clone(), quantity(size));
+                    }
                     Value::Array(list) if !list.is_empty() && list.iter().all(|item| key_of(field, item).is_some()) => {
                         out.insert(field.clone(), keyed_list(field, list));
                     }

@@ -148,7 +148,8 @@ impl Pods<'_> {
             fs::set_permissions(host.join(key), fs::Permissions::from_mode(mode)).unwrap();
         }
         if source["secret"]["secretName"] == self.built.cluster.certificate.secret.as_str() {
-            fs::write(host.join("curve.cert"), self.certificate.to_file_text().as_bytes()).unwrap();
+            let certificate = self.built.certificate.as_ref().unwrap_or(self.certificate);
+            fs::write(host.join("curve.cert"), certificate.to_file_text().as_bytes()).unwrap();
             fs::set_permissions(host.join("curve.cert"), fs::Permissions::from_mode(0o400)).unwrap();
         }
     }

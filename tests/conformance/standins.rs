@@ -24,8 +24,10 @@ if [ "$1" = R ]; then
 fi
 case $1 in broker | start) ;; *) exit 0 ;; esac
 config=
+dump=
 while [ $# -gt 0 ]; do
     case $1 in
+        *content.dump=*) dump=${1#*content.dump=} ;;
         *config-path=*) config=${1#*config-path=} ;;
         --config | --config-path) config=$2 ;;
     esac
@@ -44,17 +46,20 @@ if [ "$failures" -gt 0 ]; then
     printf '%s\n' $((failures - 1)) > /.rec/failures
     exit 1
 fi
+if [ -n "$dump" ]; then /.host/bin/mkdir -p "${dump%/*}" && : > "$dump"; fi
 exit 0
 "#;
 
-/// Returns at once; the sixth one ends everything, because by then the loop is endless.
+/// Returns at once. By the sixth the loop is endless, and everything is ended as the kubelet ends a pod: TERM, then KILL.
 const SLEEP: &str = r#"
 count=0
 read -r count 2> /dev/null < /.rec/sleeps
 printf '%s\n' $((count + 1)) > /.rec/sleeps
-if [ "$count" -ge 5 ]; then
+if [ "$count" = 5 ]; then
     : > /.rec/cut
-    kill -9 -1
+    kill -TERM -1
+elif [ "$count" -gt 5 ]; then
+    kill -KILL -1
 fi
 "#;
 
