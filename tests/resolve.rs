@@ -28,7 +28,7 @@ fn diagnostics(spec_text: &str, project: &str, set: &[(&str, &str)]) -> Diagnost
     found.extend(problems);
     let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: project.as_ref(), set: &set, public_keys: &none };
+    let input = Input { documents: &documents, project: Some(&project), set: &set, public_keys: &none };
     let public_keys = compile::certificate_needs(&input).into_iter().map(|need| (need, KEY.to_owned())).collect();
     found.extend(compile::compile(&Input { public_keys: &public_keys, ..input }).diagnostics);
     found

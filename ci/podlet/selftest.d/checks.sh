@@ -178,7 +178,7 @@ opt
 
 /viewsub:
 read-only" "$(log files main | grep -v 'Permission denied')"
-check 'claim: kept in the state folder' "$t" claim "$(cat "$state/pvc/$ns/claim/f")"
+check 'claim: kept in the state folder' "$t" claim "$(cat "$state/claims/$ns/claim/f")"
 
 t=$(now)
 apply <<YAML
