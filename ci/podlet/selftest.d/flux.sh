@@ -85,7 +85,7 @@ YAML
 code_of() {
   local got=''
   for _ in {1..300}; do
-    got=$(sed -n "s|^podlet: $ns/$1-$2-[a-z0-9]*: main ended: \([0-9]*\) .*|\1|p" "$work/podlet.log" | head -n 1)
+    got=$(sed -n "s|^podlet: [0-9:.]* $ns/$1-$2-[a-z0-9]*: main ended: \([0-9]*\) .*|\1|p" "$work/podlet.log" | head -n 1)
     [[ -n $got ]] && break
     sleep 0.1
   done

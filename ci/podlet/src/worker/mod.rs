@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::api::text_at;
 use crate::context::{Context, Pod, seconds};
 use crate::net::{Sandbox, Sharing};
+use crate::say::say;
 use crate::spec::Meta;
 use crate::volumes::{self, Source, Volumes};
 use container::{Handle, Role, Running, Slot, State, Terminated};
@@ -281,7 +282,7 @@ impl Worker {
         if let Some(ip) = self.sandbox.as_ref().map(|s| s.ip)
             && let Err(e) = Volumes::new(&self.ctx, &self.pod, &self.dir, ip).refresh()
         {
-            eprintln!("podlet: {}: {e}", self.pod.id());
+            say!("{}: {e}", self.pod.id());
         }
     }
 
@@ -335,6 +336,7 @@ impl Worker {
         let ip = sandbox.ip;
         match outcome {
             Ok(started) => {
+                say!("{}: {} started", self.pod.id(), self.slots[key].spec.name);
                 let slot = &mut self.slots[key];
                 if slot.last.is_some() {
                     slot.restarts += 1;
@@ -433,7 +435,7 @@ impl Worker {
         let (first, max) = (self.ctx.options.backoff_first, self.ctx.options.backoff_max);
         let slot = &mut self.slots[key];
         (slot.started, slot.ready) = (slot.started && slot.role == Role::Init, false);
-        eprintln!("podlet: {}: {} ended: {} ({})", self.pod.id(), slot.spec.name, ended.code, ended.reason);
+        say!("{}: {} ended: {} ({})", self.pod.id(), slot.spec.name, ended.code, ended.reason);
         if self.ending.is_none() && slot.restarts_after(ended.code, policy) {
             slot.back_off(first, max);
             let message = format!("restarting container {} of pod {}", slot.spec.name, self.pod.meta.name);

@@ -7,6 +7,7 @@ use super::status::{Phase, View, final_phase, live_phase, stamp};
 use super::{Ending, Worker};
 use crate::api::STRATEGIC_MERGE;
 use crate::context::seconds;
+use crate::say::say;
 use crate::{podman, volumes};
 
 impl Worker {
@@ -34,7 +35,7 @@ impl Worker {
         // The status first: tests that see the pod gone must be able to rely on its logs and codes.
         self.publish();
         if let Err(e) = self.tear_down() {
-            eprintln!("podlet: {}: {e}", self.pod.id());
+            say!("{}: {e}", self.pod.id());
         }
         if self.deleted && !self.gone {
             self.delete_from_api();
@@ -51,7 +52,7 @@ impl Worker {
             if let Some(image) = &source.image
                 && let Err(e) = podman::run(&podman::args(["image", "unmount", image]))
             {
-                eprintln!("podlet: {e}");
+                say!("{e}");
             }
         }
         self.sources.clear();
@@ -67,7 +68,7 @@ impl Worker {
             Ok(_) => true,
             Err(e) if matches!(e.code(), Some(404 | 409)) => true,
             Err(e) => {
-                eprintln!("podlet: delete {}: {e}", self.pod.id());
+                say!("delete {}: {e}", self.pod.id());
                 false
             }
         }
@@ -119,7 +120,7 @@ impl Worker {
             }
             Err(e) if matches!(e.code(), Some(404 | 409)) => true,
             Err(e) => {
-                eprintln!("podlet: status of {}: {e}", self.pod.id());
+                say!("status of {}: {e}", self.pod.id());
                 false
             }
         }
