@@ -1,6 +1,6 @@
 //! From the certificate store to what bundles need of it: public keys, and the private half where a bundle carries it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::secret::{PrivateText, SecretForm};
@@ -22,7 +22,16 @@ pub struct Certificates {
     pub diagnostics: Diagnostics,
 }
 
-/// What to do about a missing certificate.
+/// What bundles need of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Want {
+    /// The public key, if it is known (`secrets: existing`): without it the bundle takes whatever key the Secret holds.
+    Public,
+    /// The private half (`secrets: plain`).
+    Private,
+}
+
+/// What to do about a missing certificate whose private half is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Make it: for a build into a folder.
@@ -33,7 +42,7 @@ pub enum Missing {
 
 /// Looks up all certificates. Every problem is among the diagnostics.
 #[must_use]
-pub fn gather(store: &Store, needs: &BTreeSet<CertificateNeed>, missing: Missing) -> Certificates {
+pub fn gather(store: &Store, needs: &BTreeMap<CertificateNeed, Want>, missing: Missing) -> Certificates {
     let mut found = Certificates::default();
     let recorded = match store.recorded() {
         Ok(recorded) => recorded,
@@ -43,9 +52,9 @@ pub fn gather(store: &Store, needs: &BTreeSet<CertificateNeed>, missing: Missing
         }
     };
     let mut unrecorded = BTreeMap::new();
-    for need in needs {
+    for (need, want) in needs {
         let title = Store::title(need);
-        match find(store, need, recorded.get(&title), missing, &mut found) {
+        match find(store, (need, *want), recorded.get(&title), missing, &mut found) {
             Ok(Some(new)) => drop(unrecorded.insert(title, new)),
             Ok(None) => {}
             Err(problem) => found.diagnostics.push(*problem),
@@ -63,7 +72,7 @@ pub fn gather(store: &Store, needs: &BTreeSet<CertificateNeed>, missing: Missing
 /// Looks up one certificate. Returns its public key when the record lacks it.
 fn find(
     store: &Store,
-    need: &CertificateNeed,
+    (need, want): (&CertificateNeed, Want),
     recorded: Option<&String>,
     missing: Missing,
     found: &mut Certificates,
@@ -72,6 +81,9 @@ fn find(
     let Some(stored) = store.read(need).map_err(|e| Box::new(diagnostic(&e)))? else {
         if let Some(key) = recorded {
             found.public_keys.insert(need.clone(), key.clone());
+            return if want == Want::Private { Err(Box::new(private_missing(need))) } else { Ok(None) };
+        }
+        if want == Want::Public {
             return Ok(None);
         }
         if missing == Missing::Report {
@@ -81,7 +93,7 @@ fn find(
         }
         let added = match store.make(need, false) {
             // Somebody else has just made it.
-            Err(StoreError::Exists { .. }) => return find(store, need, recorded, Missing::Report, found),
+            Err(StoreError::Exists { .. }) => return find(store, (need, want), recorded, Missing::Report, found),
             result => result.map_err(|e| Box::new(diagnostic(&e)))?,
         };
         if let Some(stored) = store.read(need).map_err(|e| Box::new(diagnostic(&e)))? {
@@ -120,20 +132,21 @@ impl Certificates {
         self.private.get(need)
     }
 
-    /// The form of a Secret that the bundle carries (setting `secrets: plain`).
-    ///
-    /// # Errors
-    /// When only the public half is known here.
-    pub fn plain(&self, need: &CertificateNeed, secret: &str) -> Result<SecretForm, Box<Diagnostic>> {
+    /// The form of a Secret that the bundle carries (setting `secrets: plain`). [`SecretForm::Existing`] when the private
+    /// half is not at hand, of which the diagnostics of [`gather`] tell.
+    #[must_use]
+    pub fn plain(&self, need: &CertificateNeed, secret: &str) -> SecretForm {
         match self.private(need) {
-            Some(text) => Ok(SecretForm::Plain { name: secret.to_owned(), certificate: text.clone() }),
-            None => {
-                let message = format!("the Secret of {} needs its private key, which is not here", Store::title(need));
-                let help = "import the certificate with `flux-gen cert import`, or use the setting `secrets: existing`";
-                Err(Box::new(Diagnostic::global_error(codes::PRIVATE_HALF_MISSING, message).help(help)))
-            }
+            Some(text) => SecretForm::Plain { name: secret.to_owned(), certificate: text.clone() },
+            None => SecretForm::Existing,
         }
     }
+}
+
+fn private_missing(need: &CertificateNeed) -> Diagnostic {
+    let message = format!("the Secret of {} needs its private key, which is not here", Store::title(need));
+    let help = "import the certificate with `flux-gen cert import`, or use the setting `secrets: existing`";
+    Diagnostic::global_error(codes::PRIVATE_HALF_MISSING, message).help(help)
 }
 
 /// The command that makes a certificate.
@@ -204,34 +217,41 @@ mod tests {
         found.diagnostics.iter().map(|d| d.code.id).collect()
     }
 
+    fn private(needs: &[CertificateNeed]) -> BTreeMap<CertificateNeed, Want> {
+        needs.iter().map(|need| (need.clone(), Want::Private)).collect()
+    }
+
     #[test]
     fn made_once_then_read_and_public_half_is_enough() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("certs"));
-        let needs = BTreeSet::from([need(None, "solo"), need(Some("hpc"), "lammps")]);
-        let missing = gather(&store, &needs, Missing::Report);
-        assert_eq!(ids(&missing), ["FG501", "FG501"]);
+        let (solo, lammps) = (need(None, "solo"), need(Some("hpc"), "lammps"));
+        let needs = private(&[solo.clone(), lammps.clone()]);
+        let public: BTreeMap<_, _> = needs.keys().map(|need| (need.clone(), Want::Public)).collect();
+        assert_eq!(ids(&gather(&store, &needs, Missing::Report)), ["FG501", "FG501"]);
+        let unknown = gather(&store, &public, Missing::Make);
+        assert!(unknown.diagnostics.is_empty() && unknown.public_keys.is_empty());
         assert!(!store.folder().exists());
 
         let made = gather(&store, &needs, Missing::Make);
         assert!(made.diagnostics.is_empty() && made.made.len() == 2 && made.public_keys.len() == 2, "{made:?}");
         assert_eq!(made.made.iter().filter(|added| added.ignored_in.is_some()).count(), 1);
-        let path = store.path(&need(Some("hpc"), "lammps"));
+        let path = store.path(&lammps);
         assert!(path.ends_with("certs/hpc/lammps.cert"));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
 
         let again = gather(&store, &needs, Missing::Make);
         assert!(again.made.is_empty() && again.public_keys == made.public_keys);
-        let form = again.plain(&need(None, "solo"), "s").unwrap();
+        let form = again.plain(&solo, "s");
         assert!(!format!("{form:?} {again:?} {store:?}").contains("secret-key"));
 
         std::fs::remove_file(&path).unwrap();
-        let public = gather(&store, &needs, Missing::Report);
-        assert!(public.diagnostics.is_empty() && public.public_keys == made.public_keys);
-        let refused = public.plain(&need(Some("hpc"), "lammps"), "s").unwrap_err();
-        assert_eq!(refused.code.id, "FG506");
+        let known = gather(&store, &public, Missing::Report);
+        assert!(known.diagnostics.is_empty() && known.public_keys == made.public_keys);
+        assert_eq!(known.plain(&lammps, "s"), SecretForm::Existing);
         // What is recorded is never made again.
-        assert!(gather(&store, &needs, Missing::Make).made.is_empty() && !path.exists());
+        let lost = gather(&store, &needs, Missing::Make);
+        assert!(ids(&lost) == ["FG506"] && lost.made.is_empty() && !path.exists());
     }
 
     #[test]
@@ -239,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         let one = need(None, "a");
-        let needs = BTreeSet::from([one.clone()]);
+        let needs = private(std::slice::from_ref(&one));
         store.make(&one, false).unwrap();
         let old = std::fs::read(store.path(&one)).unwrap();
         assert!(matches!(store.make(&one, false), Err(StoreError::Exists { .. })));
@@ -284,7 +304,7 @@ mod tests {
         let certificate = Certificate::from_secret_bytes([3; 32], "a");
         std::fs::write(store.path(&one), certificate.to_file_text().as_bytes()).unwrap();
         std::fs::set_permissions(store.path(&one), std::fs::Permissions::from_mode(0o600)).unwrap();
-        let needs = BTreeSet::from([one.clone()]);
+        let needs = private(std::slice::from_ref(&one));
         assert_eq!(gather(&store, &needs, Missing::Report).public_keys.len(), 1);
         assert!(store.recorded().unwrap().is_empty());
         assert_eq!(gather(&store, &needs, Missing::Make).public_keys.len(), 1);

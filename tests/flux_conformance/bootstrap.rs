@@ -48,9 +48,8 @@ fn r(hosts: &str, cores: u32) -> String {
     ResourceSet::uniform(&Hostlist::parse(hosts).unwrap(), cores, 0).unwrap().to_json()
 }
 
-/// The pods of a case, from the words of its label.
-fn replay(label: &str, running: usize) -> Option<Vec<Pod>> {
-    let label = label.to_ascii_lowercase();
+/// The pods of a case before anything is wrong.
+fn healthy(label: &str, running: usize) -> Vec<Pod> {
     // "2 of 4 …" names the pods that run and the size; else all run.
     let counted = label
         .split_once(" of ")
@@ -73,6 +72,14 @@ fn replay(label: &str, running: usize) -> Option<Vec<Pod>> {
             pod.present = index < size - absent_from;
         }
     }
+    pods
+}
+
+/// The pods of a case, from the words of its label.
+fn replay(label: &str, running: usize) -> Option<Vec<Pod>> {
+    let label = label.to_ascii_lowercase();
+    let mut pods = healthy(&label, running);
+    let size = pods.len();
     let worker = usize::from(!label.starts_with("leader"));
     let replace = |pod: &mut Pod, from: &str, to: &str| pod.toml = pod.toml.replace(from, to);
     let last = size - 1;
@@ -105,6 +112,9 @@ fn replay(label: &str, running: usize) -> Option<Vec<Pod>> {
         l if l.contains("r has more cores") => w.r = Some(r(&format!("flux-sample-[0-{last}]"), 8)),
         l if l.contains("all r more cores") => {
             pods.iter_mut().for_each(|p| p.r = Some(r(&format!("flux-sample-[0-{last}]"), 8)));
+        }
+        l if both(l, &["hosts list in r shorter", "[bootstrap]"]) && last > 0 => {
+            pods.iter_mut().for_each(|p| p.r = Some(r(&format!("flux-sample-[0-{}]", last - 1), 2)));
         }
         l if both(l, &["hosts list in r longer", "[bootstrap]"]) => {
             pods.iter_mut().for_each(|p| p.r = Some(r(&format!("flux-sample-[0-{size}]"), 2)));
