@@ -17,13 +17,13 @@ pub fn holds(check: &str, difference: &Difference, facts: &Facts<'_>) -> bool {
         spec: &facts.input["spec"],
     };
     match check {
-        "pod-resources" | "pod-security-context" | "pull-secret" | "pod-field" | "toleration" => of.pod(check),
+        "no-retries" | "arm-nodes" | "pod-resources" | "pod-security-context" | "pull-secret" | "pod-field" | "toleration" => of.pod(check),
         "env-order" | "env-twice" | "ours-in-shell" | "own-command" | "service-command" | "service-as-written" => {
             of.container(check)
         }
         "leaked-mount" | "own-mount-of-shared-volume" | "empty-dir-at-path" => of.mount(check),
-        "job-archive" | "same-hosts" | "burst-defaults" | "lead-address" => of.configuration(check),
-        "shell-command" | "shell-command-alone" | "quoted-words" | "not-run" | "cores-of-resources" => of.program(check),
+        "job-archive" | "same-hosts" | "burst-defaults" | "lead-address" | "lead-hosts" => of.configuration(check),
+        "command-as-shell" | "not-run" | "cores-of-resources" => of.program(check),
         _ => of.run(check),
     }
 }
@@ -59,6 +59,13 @@ impl Relation<'_> {
     fn pod(&self, check: &str) -> bool {
         let pod = &self.spec["pod"];
         match check {
+            "no-retries" => matches!(self.spec["backoffLimit"].as_i64(), None | Some(0)),
+            "arm-nodes" => {
+                let arm = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}).to_string();
+                let ours = self.ours.to_string();
+                let without = ours.replacen(&format!(",{arm}"), "", 1);
+                ours.contains(&arm) && (self.operator.is_null() || without == self.operator.to_string())
+            }
             "pod-resources" => {
                 let quantities = |map: &Map<String, Value>| -> Value {
                     map.iter().map(|(name, amount)| (name.clone(), objects::quantity(amount))).collect()
@@ -75,6 +82,9 @@ impl Relation<'_> {
                 let written = services.iter().map(|s| &s["imagePullSecret"]);
                 let mut all = written.chain([&self.spec["flux"]["container"]["imagePullSecret"]]);
                 let name = self.key("imagePullSecrets");
+                if let Some((_, number)) = name.split_once('#') {
+                    return self.ours.is_null() && number.parse::<u32>().is_ok();
+                }
                 self.ours == &json!({"name": name}) && all.any(|secret| secret == name)
             }
             "pod-field" => &pod[self.field()] == self.ours,
@@ -155,6 +165,11 @@ impl Relation<'_> {
                 let odd = operator.contains("--1]") || operator.contains(",-[") || operator.contains(" -0");
                 odd && !ours.contains("--") && hosts(&ours.replace(' ', ",")).is_some()
             }
+            "lead-hosts" => {
+                let lead = &self.spec["flux"]["bursting"]["leadBroker"];
+                let first = format!("{}-0", lead["name"].as_str().unwrap_or_default());
+                operator.contains(lead["address"].as_str().unwrap_or("?")) && ours.split(' ').next() == Some(&first)
+            }
             _ => self.spec["flux"]["bursting"]["leadBroker"]["address"] == operator.as_str(),
         }
     }
@@ -164,16 +179,17 @@ impl Relation<'_> {
         let command = runner["command"].as_str().unwrap_or_default().trim().to_owned();
         let is_command = self.path.ends_with(".command");
         match check {
-            "shell-command" | "shell-command-alone" => {
+            "command-as-shell" => {
+                let words = words::split(&command);
                 if is_command {
-                    self.ours == &json!(["/bin/bash", "-c", command])
+                    self.ours == &json!(["/bin/bash", "-c", command]) || words.is_some_and(|w| self.ours == &json!(w))
                 } else if self.path.ends_with(".mode") {
                     self.operator == "none" && matches!(self.ours.as_str(), Some("submit" | "launcher"))
                 } else {
-                    check == "shell-command-alone"
+                    // Options of the broker are lost only by an odd quote.
+                    self.path.contains(".program.") || command.matches('"').count() % 2 == 1
                 }
             }
-            "quoted-words" => words::split(&command).is_some_and(|words| self.ours == &json!(words)),
             "not-run" => {
                 let words = self.operator.as_array().cloned().unwrap_or_default();
                 !is_command || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
@@ -183,6 +199,27 @@ impl Relation<'_> {
                 runner["cores"].is_null() && format!("{operator} -o cpu-affinity=off").trim() == ours
             }
         }
+    }
+
+    /// Texts of the document that the operator writes through here-documents or quotes.
+    fn texts(&self) -> Vec<String> {
+        let runner = self.runner();
+        let all = [&runner["commands"]["script"], &runner["command"], &self.spec["flux"]["brokerConfig"]];
+        all.into_iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    }
+
+    /// The operator's scripts end before Flux: no `time` program, a mount path they do not expect, a view named like a key.
+    fn never_starts(&self) -> bool {
+        let view = &self.spec["flux"]["container"];
+        let strict = self.spec["logging"]["strict"] == true;
+        let timed = self.spec["logging"]["timed"] == true && self.path.starts_with("lead-without-time.");
+        let moved = strict && view["mountPath"].as_str().is_some_and(|path| !path.is_empty() && path != "/mnt/flux");
+        let collides = view["name"].as_str().is_some_and(|name| name.starts_with("wait-"));
+        let operator = match self.path.rsplit('.').next() {
+            Some("exit") => matches!(self.operator.as_i64(), Some(0..=2)) && self.ours.as_i64().is_none_or(|code| code <= 1),
+            _ => self.operator.is_null() && !self.ours.is_null(),
+        };
+        operator && (timed || moved || collides)
     }
 
     fn run(&self, check: &str) -> bool {
@@ -196,11 +233,19 @@ impl Relation<'_> {
         match check {
             "certificate-printed" => self.operator.as_u64().is_some_and(|times| times > 0),
             "encodes-r" => begins(&["R", "encode"]),
-            "encodes-eof" => operator == ["EOF"],
-            "after-eof" => {
-                let script = runner["commands"]["script"].as_str().unwrap_or_default();
-                let after = script.split_once("\nEOF\n").map_or("", |(_, after)| after);
-                self.operator.as_str().is_some_and(|printed| !printed.is_empty() && after.contains(printed))
+            "ran-in-set-up" => {
+                let words = if operator.is_empty() { Vec::new() } else { operator.clone() };
+                let ends = |text: &str| text.lines().any(|l| matches!(l.trim(), "EOF" | "EOT"));
+                let texts = self.texts();
+                let quoted = runner["command"].as_str().is_some_and(|c| c.contains('"'));
+                let by = self.key("calls").split('#').next().unwrap_or_default().trim_start_matches("not found: ").to_owned();
+                (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(|t| t.contains(&by))
+            }
+            "set-up-prints" => {
+                let printed = self.operator.as_str().unwrap_or_default();
+                let after = |text: &String| text.split_once("\nEOF\n").is_some_and(|(_, after)| after.contains(printed));
+                let quiet = self.spec["logging"]["quiet"] == true;
+                !printed.is_empty() && (self.texts().iter().any(after) || (quiet && ours.lines().all(|l| printed.contains(l))))
             }
             "without-empty-entry" => self.operator.as_str().is_some_and(|paths| paths.strip_prefix(':') == Some(ours)),
             "baked-environment" => self.operator.as_str().is_some_and(|paths| paths.ends_with(ours) && !ours.is_empty()),
@@ -210,14 +255,25 @@ impl Relation<'_> {
             }
             "follower" => self.path.starts_with("follower"),
             "measures" => begins(&["-f"]) && operator.get(1).is_some_and(|f| f.starts_with("FLUXTIME ")),
-            "is-broker" => matches!(self.ours["how"].as_str(), Some("broker" | "start")) && self.ours["config"].is_string(),
-            "post" => runner["commands"]["post"].as_str().is_some_and(|post| ours.lines().all(|l| post.contains(l))),
+            "never-starts" => self.never_starts(),
+            "after-failure" => {
+                let post = runner["commands"]["post"].as_str().unwrap_or_default();
+                self.ours == &json!(true) || (!ours.is_empty() && ours.lines().all(|line| post.contains(line)))
+            }
             "wraps" => self.spec["flux"]["wrap"] == *self.ours,
-            "waits-for-socket" => operator.iter().any(|w| w == "-p"),
+            "waits-for-socket" => {
+                let waits = self.path.contains("goshare-wait-fs") && self.ours.is_null() && operator.iter().any(|w| w == "-p");
+                let strict = self.spec["logging"]["strict"] == true;
+                let stopped = self.path.ends_with(".exit") && self.operator == &json!(127) && self.ours == &json!(0);
+                waits || (strict && stopped) || (strict && self.operator.is_null() && self.path.contains(".calls["))
+            }
             "connects" => begins(&["flux", "proxy"]),
             "sidecar-hook" => self.list("containers").iter().any(|c| {
-                let hooks = ["pre", "brokerPre", "workerPre"].map(|hook| c["commands"][hook].as_str().unwrap_or_default());
-                ours.lines().all(|line| hooks.iter().any(|hook| hook.contains(line)))
+                let text = |field: &str| c["commands"][field].as_str().unwrap_or_default().to_owned();
+                let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
+                let prints = !ours.is_empty() && ours.lines().all(|line| hooks.iter().any(|hook| hook.contains(line)));
+                let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
+                prints || prefixed
             }),
             other => panic!("differences.toml: unknown check {other}"),
         }

@@ -28,6 +28,11 @@ pub fn of<'a>(case: &'a Case, cluster: Option<&Cluster>) -> Facts<'a> {
     words.insert("archive".to_owned(), text(&input["spec"]["archive"]["path"], ""));
     let mut facts = BTreeSet::new();
     of_text(&containers[runner..], &mut facts);
+    let script = &containers.get(runner).unwrap_or(&Value::Null)["commands"]["script"];
+    let texts = [script, &input["spec"]["flux"]["brokerConfig"]];
+    if texts.iter().any(|text| text.as_str().is_some_and(|text| text.contains('$'))) {
+        facts.insert("text-has-dollar".to_owned());
+    }
     if let Some(cluster) = cluster {
         words.insert("size".to_owned(), cluster.size.pods.to_string());
         words.insert("max".to_owned(), cluster.size.max.to_string());
@@ -41,17 +46,12 @@ fn text(value: &Value, default: &str) -> String {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or(default).to_owned()
 }
 
-/// How the command and the script of the container that runs Flux are written.
+/// How the command of the container that runs Flux is written.
 fn of_text(from_runner: &[Value], facts: &mut BTreeSet<String>) {
     let Some(runner) = from_runner.first() else { return };
     let command = runner["command"].as_str().unwrap_or_default().trim();
-    if command.contains(['$', '`', '|', '&', ';', '<', '>', '(', ')', '*', '?', '[', '\n', '~']) {
-        facts.insert("command-is-shell".to_owned());
-    } else if command.contains(['"', '\'', '\\']) {
-        facts.insert("command-has-quotes".to_owned());
-    }
-    if runner["commands"]["script"].as_str().is_some_and(|script| script.contains('$')) {
-        facts.insert("script-has-dollar".to_owned());
+    if command.contains(['$', '`', '|', '&', ';', '<', '>', '(', ')', '*', '?', '[', '\n', '~', '"', '\'', '\\', '#', '{']) {
+        facts.insert("command-needs-shell".to_owned());
     }
 }
 
