@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench bundle [-- CLUSTERS]`. Prints; passes and fails nothing, because a busy machine is no defect.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,5 +1,7 @@
 //! Every single step of a write fails, or is the last one before a kill.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bundle_support;
 
 use std::collections::BTreeMap;

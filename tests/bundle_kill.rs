@@ -1,5 +1,7 @@
 //! `kill -9` at any moment leaves each folder old or new, and the next write goes on from there.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bundle_support;
 
 use std::path::Path;

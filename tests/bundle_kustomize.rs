@@ -1,5 +1,7 @@
 //! `kubectl kustomize` of the written folders gives the objects of the `--stdout` form.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bundle_support;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! From bundles and companions to the tree of files: what is merged, refused, guarded and ordered.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bundle_support;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,8 @@
 //! No byte of a private key leaves the program but in the Secret and the store: every command, every message format, good
 //! input and bad, on a project whose bundles carry their keys.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bundle_support;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Writing, checking and comparing an output folder.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 mod bundle_support;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

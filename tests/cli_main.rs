@@ -1,6 +1,6 @@
 //! The program as a user runs it: one process per test, an empty environment, a folder of its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "cli_tests/build.rs"]
 mod build;

@@ -1,6 +1,6 @@
 //! The pages that people read: those made from tables of the program, links, commands, lists.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

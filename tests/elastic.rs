@@ -1,5 +1,7 @@
 //! An elastic cluster's bundle depends on its size in three places only: the Job's two numbers and the size ConfigMap.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use flux_gen::compile::{self, Input};

@@ -1,7 +1,7 @@
 //! The shipped examples: each compiles without a word, has its bundle in `generated/`, and says how to look at it in words
 //! that fit its objects.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -125,7 +125,7 @@ fn comments_name_objects_that_are_there() {
                 }
                 // The other -c is that of bash, with quoted text.
                 ["-c", written] if !written.starts_with('\'') => {
-                    assert!(containers.contains(&written), "{folder}: no container {written}")
+                    assert!(containers.contains(&written), "{folder}: no container {written}");
                 }
                 _ => {}
             }

@@ -1,5 +1,7 @@
 //! What resolving says: every code of `FG30x`, with a case that fires and one that does not.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use flux_gen::compile::{self, Input};
@@ -45,9 +47,24 @@ fn each_remark_fires_where_it_should_and_only_there() {
         ("  containers: [{image: app, command: \"it's fine\"}]\n", String::new(), &[], &["FG301"]),
         ("  containers: [{image: app, command: \"'it is' fine\"}]\n", String::new(), &[], quiet),
         ("  size: 2\n  maxSize: 4\n  containers: [{image: app, command: run}]\n", String::new(), &[], &["FG302"]),
-        ("  size: 2\n  maxSize: 4\n  containers: [{image: app, command: run, cores: 2}]\n", String::new(), &[], &["FG304"]),
-        ("  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n", String::new(), &[("kubernetes-version", "1.31")], &["FG303"]),
-        ("  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n", String::new(), &[("kubernetes-version", "1.34")], quiet),
+        (
+            "  size: 2\n  maxSize: 4\n  containers: [{image: app, command: run, cores: 2}]\n",
+            String::new(),
+            &[],
+            &["FG304"],
+        ),
+        (
+            "  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n",
+            String::new(),
+            &[("kubernetes-version", "1.31")],
+            &["FG303"],
+        ),
+        (
+            "  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n",
+            String::new(),
+            &[("kubernetes-version", "1.34")],
+            quiet,
+        ),
         (PLAIN, String::new(), &[("view-mount", "image")], &["FG303"]),
         (PLAIN, String::new(), &[("view-mount", "image"), ("image-volume-gate", "true")], quiet),
         (PLAIN, String::new(), &[("view-mount", "image"), ("kubernetes-version", "1.35")], quiet),
@@ -64,7 +81,12 @@ fn each_remark_fires_where_it_should_and_only_there() {
         (PLAIN, String::new(), &[("secrets", "plain"), ("secret-name", "mine")], &["FG308"]),
         (PLAIN, String::new(), &[("secret-name", "mine")], quiet),
         ("  containers: [{command: run}]\n", String::new(), &[], &["FG309"]),
-        ("  flux: {bursting: {hostlist: 'a-0,test-0'}}\n  containers: [{image: app}]\n", String::new(), &[], &["FG310"]),
+        (
+            "  flux: {bursting: {hostlist: 'a-0,test-0'}}\n  containers: [{image: app}]\n",
+            String::new(),
+            &[],
+            &["FG310"],
+        ),
         ("  flux: {bursting: {hostlist: 'test-0,a-0'}}\n  containers: [{image: app}]\n", String::new(), &[], quiet),
     ] {
         assert_eq!(codes_of(spec, &project, set), expected, "{spec}{project}{set:?}");
@@ -80,5 +102,9 @@ fn settings_of_the_whole_project_cannot_be_set_for_one_cluster() {
 
 #[test]
 fn the_built_in_templates_have_no_mistake() {
-    assert!(flux_gen::render::Templates::new().is_ok(), "else every build would end with {}", codes::model::RENDER_BUG.id);
+    assert!(
+        flux_gen::render::Templates::new().is_ok(),
+        "else every build would end with {}",
+        codes::model::RENDER_BUG.id
+    );
 }

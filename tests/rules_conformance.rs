@@ -1,5 +1,7 @@
 //! Verdicts of reading and rules on every case of the conformance corpus: `FLUX_GEN_CONFORMANCE` or `../shared/conformance`.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! Rules between documents, from YAML text.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use flux_gen::diag::SourceMap;
 use flux_gen::rules::documents::check;
 use flux_gen::spec::{self, ReadOptions};

@@ -1,5 +1,7 @@
 //! No document makes the rules panic: cases with random changes.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::path::Path;
 
 use flux_gen::diag::SourceMap;

@@ -4,6 +4,8 @@
 //! target version (default 1.36), what is changed in it, and the fields that are then refused. `=>!` marks rules that are
 //! not the API server's own. Blank lines and lines that begin with `#` are left out.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -5,6 +5,8 @@
 //! (warning), `#N …` (note) on a line says what is found there: the code, and how the marked text begins. `# near FG211`
 //! says that the case is close to one where that code fires. `# kubernetes 1.29` and `# suffix 11` set the context.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! What the documents that the project was created from promise, field by field: each case compiles a small spec and looks
 //! at the objects. `docs/seeds.md` names a case, a test or an example for each promise; the last test here keeps it honest.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 #[path = "seeds/cluster.rs"]
 mod cluster;

@@ -1,7 +1,7 @@
 //! Reading every case of the conformance corpus, when it is there: the folder in `FLUX_GEN_CONFORMANCE`, else
 //! `../shared/conformance/operator`.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The project file.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use flux_gen::diag::SourceMap;
 use flux_gen::spec::Project;

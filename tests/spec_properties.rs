@@ -1,5 +1,7 @@
 //! What holds for every input: no panic, places inside the text, the same result twice.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
 use flux_gen::diag::{Diagnostics, SourceMap, Span};
 use flux_gen::spec::{self, Documents, Project, ReadOptions};
 use proptest::prelude::*;

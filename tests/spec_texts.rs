@@ -1,6 +1,6 @@
 //! Bytes that are not text, sizes, order and names of source texts.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use flux_gen::diag::{Diagnostics, SourceMap};
 use flux_gen::spec::{self, Documents, ReadOptions};

@@ -24,7 +24,8 @@ pub struct Runner<'a> {
 pub fn differences(case: &Case, built: &Built, runner: &Runner<'_>) -> Vec<Difference> {
     let expected = &case.expected["behaviour"];
     let words = words_of(case, runner);
-    let pods = Pods { built, stand_ins: runner.stand_ins, certificate: runner.certificate, folder: runner.folder.clone() };
+    let pods =
+        Pods { built, stand_ins: runner.stand_ins, certificate: runner.certificate, folder: runner.folder.clone() };
     let name = built.cluster.name.as_str();
     let init = pods.run("init", &built.cluster.view.name, 0, "init", &Variant::default());
     let mut found = Vec::new();
@@ -64,7 +65,8 @@ pub fn differences(case: &Case, built: &Built, runner: &Runner<'_>) -> Vec<Diffe
 fn words_of<'a>(case: &'a Case, runner: &Runner<'_>) -> Words<'a> {
     let spec = &case.input["spec"];
     let submit = spec["flux"]["submitCommand"].as_str().filter(|s| !s.is_empty()).unwrap_or("flux submit");
-    let names = |value: &Value| -> Vec<String> { value.as_object().into_iter().flatten().map(|(n, _)| n.clone()).collect() };
+    let names =
+        |value: &Value| -> Vec<String> { value.as_object().into_iter().flatten().map(|(n, _)| n.clone()).collect() };
     let mut variables = names(&spec["flux"]["environment"]);
     for container in spec["containers"].as_array().into_iter().flatten() {
         variables.extend(names(&container["environment"]));
@@ -190,7 +192,11 @@ fn files(case: &Case, pods: &Pods<'_>, lead: &Value, expected: &Value) -> Vec<Di
     let flux = pods.built.config_maps.iter().find(|(_, data)| data.contains_key("broker.toml")).map(|(_, data)| data);
     let ours = |key: &str| flux.and_then(|data| data.get(key)).cloned().unwrap_or_default();
     if let Some(text) = operator("/broker.toml") {
-        found.extend(compare::compare("broker.toml", &meaning::broker_toml(&ours("broker.toml")), &meaning::broker_toml(text)));
+        found.extend(compare::compare(
+            "broker.toml",
+            &meaning::broker_toml(&ours("broker.toml")),
+            &meaning::broker_toml(text),
+        ));
     }
     if let Some(text) = operator("/hostlist") {
         found.extend(compare::compare("hostlist", &meaning::hostlist(&ours("hostlist")), &meaning::hostlist(text)));
@@ -242,7 +248,11 @@ fn batch(case: &Case, pods: &Pods<'_>, ours: Option<String>, operator: Option<&s
         (Some(ours), Some(operator)) => compare_tidy("batch", &run("batch", &ours), &run("batch-operator", operator)),
         (ours, operator) => {
             let there = |there: bool| there.then(|| json!("written"));
-            vec![Difference { path: "batch".to_owned(), ours: there(ours.is_some()), operator: there(operator.is_some()) }]
+            vec![Difference {
+                path: "batch".to_owned(),
+                ours: there(ours.is_some()),
+                operator: there(operator.is_some()),
+            }]
         }
     }
 }
@@ -251,7 +261,11 @@ fn batch(case: &Case, pods: &Pods<'_>, ours: Option<String>, operator: Option<&s
 fn sourced(pods: &Pods<'_>, operator: Option<&str>, ours: Option<String>) -> Vec<Difference> {
     let (Some(operator), Some(ours)) = (operator, ours.as_ref()) else {
         let there = |there: bool| there.then(|| json!("written"));
-        let difference = Difference { path: "flux-view".to_owned(), ours: there(ours.is_some()), operator: there(operator.is_some()) };
+        let difference = Difference {
+            path: "flux-view".to_owned(),
+            ours: there(ours.is_some()),
+            operator: there(operator.is_some()),
+        };
         return if difference.ours == difference.operator { Vec::new() } else { vec![difference] };
     };
     let file = |name: &str, text: &str| {
@@ -273,7 +287,8 @@ fn sourced(pods: &Pods<'_>, operator: Option<&str>, ours: Option<String>) -> Vec
 
 fn variables(text: &str) -> Value {
     let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
-    let kept = pairs.filter(|(name, _)| !matches!(*name, "_" | "PWD" | "OLDPWD" | "SHLVL") && !name.starts_with("BASH_FUNC"));
+    let kept =
+        pairs.filter(|(name, _)| !matches!(*name, "_" | "PWD" | "OLDPWD" | "SHLVL") && !name.starts_with("BASH_FUNC"));
     Value::Object(kept.map(|(name, value)| (name.trim().to_owned(), json!(value))).collect::<Map<_, _>>())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Every case of the corpus is compiled and compared with what the operator makes of it: the verdict, the objects, and what
 //! the scripts do under stand-ins. What differs on purpose is a row of `docs/differences.toml`; everything else fails.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 #![allow(unreachable_pub, missing_docs)]
 
 mod behaviour;

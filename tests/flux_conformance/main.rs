@@ -3,8 +3,14 @@
 //! The cases are read from `flux/` in the folder that `FLUX_GEN_CONFORMANCE` names, else from
 //! `../shared/conformance/flux`. Where we differ on purpose the reason is a rule about the input
 //! (see [`Outcome::Rule`]), never a list of cases.
-#![allow(clippy::disallowed_methods, reason = "tests may read the environment")]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests are tests")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests may read the environment"
+)]
 
 mod attributes;
 mod bootstrap;

@@ -163,10 +163,7 @@ pub(crate) const CASES: &[Case] = &[
                default_port = 8050\n    default_bind = \"tcp://*:%p\"\n    default_connect = \"tcp://%h.job:%p\"\n    \
                hosts = [{ host = \"job-[0-1]\" }]\n    [exec]\n    kill-timeout = \"10s\"\n\
                containers: [{image: a, command: echo}]",
-        expect: &[
-            File("broker.toml", "kill-timeout = \"10s\""),
-            FileLacks("broker.toml", "sched-fluxion-qmanager"),
-        ],
+        expect: &[File("broker.toml", "kill-timeout = \"10s\""), FileLacks("broker.toml", "sched-fluxion-qmanager")],
     },
     Case {
         name: "curveCert",

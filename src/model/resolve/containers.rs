@@ -123,8 +123,7 @@ fn is_native(written: &Container, settings: &Settings) -> bool {
         SidecarKind::Ordinary => false,
         SidecarKind::Auto => {
             let has_work = text(&written.command).is_some() || script(written).is_some();
-            settings.kubernetes_version.has(Feature::NativeSidecars)
-                && (ports(written).next().is_some() || !has_work)
+            settings.kubernetes_version.has(Feature::NativeSidecars) && (ports(written).next().is_some() || !has_work)
         }
     }
 }

@@ -173,7 +173,12 @@ fn size(spec: &MiniCluster) -> Size {
     let pods = number(&spec.spec.size).unwrap_or(1).max(1);
     let max = number(&spec.spec.max_size).unwrap_or(0).max(pods);
     let min = number(&spec.spec.min_size).filter(|n| *n > 0);
-    Size { pods, max, quorum: min.or((max > pods).then_some(pods)), elastic: number(&spec.spec.max_size).is_some_and(|n| n > 0) }
+    Size {
+        pods,
+        max,
+        quorum: min.or((max > pods).then_some(pods)),
+        elastic: number(&spec.spec.max_size).is_some_and(|n| n > 0),
+    }
 }
 
 fn network(spec: &MiniCluster, name: &str) -> Network {

@@ -47,7 +47,8 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mu
 fn check_mounted(spec: &MiniClusterSpec, written: &FluxContainer, settings: &Settings, found: &mut Diagnostics) {
     let version = settings.kubernetes_version;
     if !version.has(Feature::ImageVolumes) && !settings.image_volume_gate {
-        let message = format!("`view-mount: image` needs image volumes, which Kubernetes {version} has not on by default");
+        let message =
+            format!("`view-mount: image` needs image volumes, which Kubernetes {version} has not on by default");
         let span = spec.flux.as_ref().map_or_else(|| spec.containers.as_ref().map(|c| c.span), |f| Some(f.span));
         let diagnostic = match span {
             Some(span) => Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, span, message),
