@@ -17,7 +17,13 @@ pub fn holds(check: &str, difference: &Difference, facts: &Facts<'_>) -> bool {
         spec: &facts.input["spec"],
     };
     match check {
-        "no-retries" | "arm-nodes" | "pod-resources" | "pod-security-context" | "pull-secret" | "pod-field" | "toleration" => of.pod(check),
+        "no-retries"
+        | "arm-nodes"
+        | "pod-resources"
+        | "pod-security-context"
+        | "pull-secret"
+        | "pod-field"
+        | "toleration" => of.pod(check),
         "env-order" | "env-twice" | "ours-in-shell" | "own-command" | "service-command" | "service-as-written" => {
             of.container(check)
         }
@@ -63,8 +69,9 @@ impl Relation<'_> {
             "arm-nodes" => {
                 let arm = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}).to_string();
                 let ours = self.ours.to_string();
+                let operator = self.operator.to_string();
                 let without = ours.replacen(&format!(",{arm}"), "", 1);
-                ours.contains(&arm) && (self.operator.is_null() || without == self.operator.to_string())
+                ours.contains(&arm) && (self.operator.is_null() || without == operator)
             }
             "pod-resources" => {
                 let quantities = |map: &Map<String, Value>| -> Value {
@@ -110,23 +117,30 @@ impl Relation<'_> {
             "env-order" => {
                 let (operator, ours) = (text(self.operator), text(self.ours));
                 let all: Vec<&str> = operator.split(' ').collect();
-                let last = all.iter().enumerate().filter(|(at, name)| !all[at + 1..].contains(name)).map(|(_, name)| *name);
+                let last =
+                    all.iter().enumerate().filter(|(at, name)| !all[at + 1..].contains(name)).map(|(_, name)| *name);
                 last.collect::<Vec<_>>().join(" ") == ours
             }
             "env-twice" => {
                 let name = self.key("env").trim_end_matches("#2").to_owned();
-                self.named().iter().any(|(c, _)| c["environment"].get(&name).is_some() && c["secrets"].get(&name).is_some())
+                self.named()
+                    .iter()
+                    .any(|(c, _)| c["environment"].get(&name).is_some() && c["secrets"].get(&name).is_some())
             }
-            "ours-in-shell" => match (self.ours.as_array().map(Vec::as_slice), self.operator.as_array().map(Vec::as_slice)) {
-                (Some([shell, c, ours]), Some([operator])) => shell == "/bin/sh" && c == "-c" && ours == operator,
-                _ => false,
-            },
+            "ours-in-shell" => {
+                match (self.ours.as_array().map(Vec::as_slice), self.operator.as_array().map(Vec::as_slice)) {
+                    (Some([shell, c, ours]), Some([operator])) => shell == "/bin/sh" && c == "-c" && ours == operator,
+                    _ => false,
+                }
+            }
             "own-command" | "service-command" => self.named().iter().any(|(container, before)| {
                 let words = words::split(&text(&container["command"])).unwrap_or_default();
                 let script = format!("/flux_operator/services-start-{}.sh", before.len());
                 self.ours == &json!(words) || (check == "service-command" && self.ours == &json!(["/bin/bash", script]))
             }),
-            _ => self.list("services").iter().any(|s| s["image"] == self.ours["image"] && s["name"] == self.ours["name"]),
+            _ => {
+                self.list("services").iter().any(|s| s["image"] == self.ours["image"] && s["name"] == self.ours["name"])
+            }
         }
     }
 
@@ -195,7 +209,8 @@ impl Relation<'_> {
                 !is_command || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
             }
             _ => {
-                let (ours, operator) = (self.ours.as_str().unwrap_or_default(), self.operator.as_str().unwrap_or_default());
+                let (ours, operator) =
+                    (self.ours.as_str().unwrap_or_default(), self.operator.as_str().unwrap_or_default());
                 runner["cores"].is_null() && format!("{operator} -o cpu-affinity=off").trim() == ours
             }
         }
@@ -216,7 +231,9 @@ impl Relation<'_> {
         let moved = strict && view["mountPath"].as_str().is_some_and(|path| !path.is_empty() && path != "/mnt/flux");
         let collides = view["name"].as_str().is_some_and(|name| name.starts_with("wait-"));
         let operator = match self.path.rsplit('.').next() {
-            Some("exit") => matches!(self.operator.as_i64(), Some(0..=2)) && self.ours.as_i64().is_none_or(|code| code <= 1),
+            Some("exit") => {
+                matches!(self.operator.as_i64(), Some(0..=2)) && self.ours.as_i64().is_none_or(|code| code <= 1)
+            }
             _ => self.operator.is_null() && !self.ours.is_null(),
         };
         operator && (timed || moved || collides)
@@ -238,20 +255,31 @@ impl Relation<'_> {
                 let ends = |text: &str| text.lines().any(|l| matches!(l.trim(), "EOF" | "EOT"));
                 let texts = self.texts();
                 let quoted = runner["command"].as_str().is_some_and(|c| c.contains('"'));
-                let by = self.key("calls").split('#').next().unwrap_or_default().trim_start_matches("not found: ").to_owned();
+                let by = self
+                    .key("calls")
+                    .split('#')
+                    .next()
+                    .unwrap_or_default()
+                    .trim_start_matches("not found: ")
+                    .to_owned();
                 (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(|t| t.contains(&by))
             }
             "set-up-prints" => {
                 let printed = self.operator.as_str().unwrap_or_default();
-                let after = |text: &String| text.split_once("\nEOF\n").is_some_and(|(_, after)| after.contains(printed));
+                let after =
+                    |text: &String| text.split_once("\nEOF\n").is_some_and(|(_, after)| after.contains(printed));
                 let quiet = self.spec["logging"]["quiet"] == true;
-                !printed.is_empty() && (self.texts().iter().any(after) || (quiet && ours.lines().all(|l| printed.contains(l))))
+                !printed.is_empty()
+                    && (self.texts().iter().any(after) || (quiet && ours.lines().all(|l| printed.contains(l))))
             }
             "without-empty-entry" => self.operator.as_str().is_some_and(|paths| paths.strip_prefix(':') == Some(ours)),
-            "baked-environment" => self.operator.as_str().is_some_and(|paths| paths.ends_with(ours) && !ours.is_empty()),
+            "baked-environment" => {
+                self.operator.as_str().is_some_and(|paths| paths.ends_with(ours) && !ours.is_empty())
+            }
             "flux-environment" => {
                 let value = &self.spec["flux"]["environment"][self.field()];
-                value == self.ours || value.to_string() == ours
+                let plain = value.to_string();
+                value == self.ours || plain == ours
             }
             "follower" => self.path.starts_with("follower"),
             "measures" => begins(&["-f"]) && operator.get(1).is_some_and(|f| f.starts_with("FLUXTIME ")),
@@ -262,7 +290,8 @@ impl Relation<'_> {
             }
             "wraps" => self.spec["flux"]["wrap"] == *self.ours,
             "waits-for-socket" => {
-                let waits = self.path.contains("goshare-wait-fs") && self.ours.is_null() && operator.iter().any(|w| w == "-p");
+                let waits =
+                    self.path.contains("goshare-wait-fs") && self.ours.is_null() && operator.iter().any(|w| w == "-p");
                 let strict = self.spec["logging"]["strict"] == true;
                 let stopped = self.path.ends_with(".exit") && self.operator == &json!(127) && self.ours == &json!(0);
                 waits || (strict && stopped) || (strict && self.operator.is_null() && self.path.contains(".calls["))

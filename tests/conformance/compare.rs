@@ -32,8 +32,22 @@ fn walk(path: &str, ours: Option<&Value>, operator: Option<&Value>, found: &mut 
 /// Groups whose members are compared one by one also where one side has none of them.
 fn opens(path: &str) -> bool {
     const GROUPS: &[&str] = &[
-        ".calls", ".prints", ".annotations", ".labels", ".volumeMounts", ".imagePullSecrets", ".securityContext",
-        ".attribute", ".env", ".resources", ".affinity", ".tolerations", ".order", ".access", ".archive", ".resource",
+        ".calls",
+        ".prints",
+        ".annotations",
+        ".labels",
+        ".volumeMounts",
+        ".imagePullSecrets",
+        ".securityContext",
+        ".attribute",
+        ".env",
+        ".resources",
+        ".affinity",
+        ".tolerations",
+        ".order",
+        ".access",
+        ".archive",
+        ".resource",
     ];
     GROUPS.iter().any(|group| path.ends_with(group))
 }

@@ -50,7 +50,9 @@ fn text(value: &Value, default: &str) -> String {
 fn of_text(from_runner: &[Value], facts: &mut BTreeSet<String>) {
     let Some(runner) = from_runner.first() else { return };
     let command = runner["command"].as_str().unwrap_or_default().trim();
-    if command.contains(['$', '`', '|', '&', ';', '<', '>', '(', ')', '*', '?', '[', '\n', '~', '"', '\'', '\\', '#', '{']) {
+    if command
+        .contains(['$', '`', '|', '&', ';', '<', '>', '(', ')', '*', '?', '[', '\n', '~', '"', '\'', '\\', '#', '{'])
+    {
         facts.insert("command-needs-shell".to_owned());
     }
 }

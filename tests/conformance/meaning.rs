@@ -32,7 +32,10 @@ pub fn of_run(run: &Recorded, complete: bool, words: &Words<'_>) -> Meaning {
     value.insert("complete".to_owned(), if complete { json!(true) } else { Value::Null });
     value.insert("waits-for".to_owned(), run.ports.first().map_or(Value::Null, |p| json!(p)));
     let curve = run.curve.as_deref().and_then(|c| c.split_once(' '));
-    value.insert("curve".to_owned(), curve.map_or(Value::Null, |(mode, owner)| json!({"mode": format!("{mode:0>4}"), "owner": owner})));
+    value.insert(
+        "curve".to_owned(),
+        curve.map_or(Value::Null, |(mode, owner)| json!({"mode": format!("{mode:0>4}"), "owner": owner})),
+    );
     let all = format!("{}{}", run.stdout, run.stderr);
     let printed = all.matches(&words.secret_key).count();
     value.insert("prints".to_owned(), prints(run.stdout.lines(), printed, words));
@@ -62,7 +65,8 @@ pub fn of_expected(role: &Value, words: &Words<'_>) -> Meaning {
     let (mut value, order) = of_calls(&calls, words);
     value.insert("exit".to_owned(), if role["cut"].is_null() { role["exit"].clone() } else { Value::Null });
     value.insert("cut".to_owned(), if role["cut"].is_null() { Value::Null } else { json!(true) });
-    let complete = role["wrote"].as_object().is_some_and(|w| w.keys().any(|k| k.ends_with("/flux-operator-complete.txt")));
+    let complete =
+        role["wrote"].as_object().is_some_and(|w| w.keys().any(|k| k.ends_with("/flux-operator-complete.txt")));
     value.insert("complete".to_owned(), if complete { json!(true) } else { Value::Null });
     let curve = role["curveCert"].as_object().and_then(|c| c.values().next()).cloned();
     value.insert("curve".to_owned(), curve.unwrap_or(Value::Null));
@@ -182,7 +186,9 @@ fn program(all: &[String], document: &Words<'_>) -> Value {
                 out.insert("timed".to_owned(), json!({"name": name, "by": "shell"}));
                 after
             }
-            [time, f, format, after @ ..] if time == "/usr/bin/time" && f == "-f" && format.starts_with("FLUXTIME ") => {
+            [time, f, format, after @ ..]
+                if time == "/usr/bin/time" && f == "-f" && format.starts_with("FLUXTIME ") =>
+            {
                 let name = format.trim_start_matches("FLUXTIME ").trim_end_matches(" wall time %E");
                 out.insert("timed".to_owned(), json!({"name": name, "by": time}));
                 after
@@ -196,8 +202,14 @@ fn program(all: &[String], document: &Words<'_>) -> Value {
 }
 
 fn command(words: &[String], document: &Words<'_>, out: &mut Map<String, Value>) {
-    let batch = words.iter().position(|w| w == "sh").filter(|at| words.get(at + 1).is_some_and(|w| w == "-c") && words.len() == at + 3);
-    if let Some(text) = batch.and_then(|at| words.get(at + 2)).filter(|text| text.contains(" batch ") || text.contains("--flags waitable")) {
+    let batch = words
+        .iter()
+        .position(|w| w == "sh")
+        .filter(|at| words.get(at + 1).is_some_and(|w| w == "-c") && words.len() == at + 3);
+    if let Some(text) = batch
+        .and_then(|at| words.get(at + 2))
+        .filter(|text| text.contains(" batch ") || text.contains("--flags waitable"))
+    {
         out.insert("prefix".to_owned(), json!(words[..batch.unwrap_or(0)]));
         out.insert("mode".to_owned(), json!("batch"));
         let text = words::split(text).unwrap_or_default();
@@ -205,7 +217,9 @@ fn command(words: &[String], document: &Words<'_>, out: &mut Map<String, Value>)
         return;
     }
     let submit = &document.submit;
-    let at = (0..words.len()).find(|at| words[*at..].starts_with(submit) && words[at + submit.len()..].first().is_some_and(|w| w.starts_with('-')));
+    let at = (0..words.len()).find(|at| {
+        words[*at..].starts_with(submit) && words[at + submit.len()..].first().is_some_and(|w| w.starts_with('-'))
+    });
     match at {
         Some(at) => {
             out.insert("prefix".to_owned(), json!(words[..at]));

@@ -64,8 +64,11 @@ fn pod_spec(spec: &mut Value) {
     };
     spec["containers"] = resolve(containers);
     spec["initContainers"] = resolve(init);
-    let unused: Vec<Value> =
-        volumes.iter().filter(|v| !used.iter().any(|name| name == v["name"].as_str().unwrap_or_default())).cloned().collect();
+    let unused: Vec<Value> = volumes
+        .iter()
+        .filter(|v| !used.iter().any(|name| name == v["name"].as_str().unwrap_or_default()))
+        .cloned()
+        .collect();
     spec["volumes"] = json!(unused);
 }
 
@@ -104,9 +107,7 @@ pub fn quantity(value: &Value) -> Value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let factors = [
-        ("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50),
-    ];
+    let factors = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50)];
     let powers = [("m", -3), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("", 0)];
     let binary = factors.iter().find_map(|(end, bits)| Some((text.strip_suffix(end)?, 2_f64.powi(*bits))));
     let decimal = || powers.iter().find_map(|(end, ten)| Some((text.strip_suffix(end)?, 10_f64.powi(*ten))));

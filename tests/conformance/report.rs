@@ -93,7 +93,8 @@ pub fn list(reports: &[CaseReport]) -> std::io::Result<std::path::PathBuf> {
     let mut text = String::new();
     for report in reports {
         for (d, rows) in report.parts().flat_map(|p| &p.all) {
-            let line = json!({"case": report.name, "path": d.path, "operator": d.operator, "ours": d.ours, "rows": rows});
+            let line =
+                json!({"case": report.name, "path": d.path, "operator": d.operator, "ours": d.ours, "rows": rows});
             text.push_str(&format!("{line}\n"));
         }
     }

@@ -105,7 +105,8 @@ impl Pods<'_> {
             _ => String::new(),
         };
         let is_service = name != cluster.name && cluster.services.iter().any(|s| s.container.name == name);
-        let hostname = if is_service { format!("{}-services", cluster.name) } else { format!("{}-{index}", cluster.name) };
+        let hostname =
+            if is_service { format!("{}-services", cluster.name) } else { format!("{}-{index}", cluster.name) };
         let mut env = environment(&container);
         if !is_service {
             env.insert("JOB_COMPLETION_INDEX".to_owned(), index.to_string());

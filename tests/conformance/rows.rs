@@ -88,9 +88,7 @@ impl Row {
 
     /// Rows about sidecars or services are tried with each of them.
     fn scopes(&self, facts: &Facts<'_>) -> Vec<Scope> {
-        let uses = |word: &str| {
-            self.paths.iter().chain(&self.when).any(|text| text.contains(word))
-        };
+        let uses = |word: &str| self.paths.iter().chain(&self.when).any(|text| text.contains(word));
         let containers = facts.input["spec"]["containers"].as_array().cloned().unwrap_or_default();
         let runner = runner(&containers);
         if uses("{sidecar") || uses("sidecar.") {
@@ -221,7 +219,7 @@ fn value_fits(wanted: &Value, actual: Option<&Value>, fill: &dyn Fn(&str) -> Str
         (Value::String(word), _) if word == "<whatever>" => true,
         (_, None) => false,
         (Value::String(text), Some(Value::String(actual))) => glob(&fill(text), actual),
-        (Value::String(text), Some(actual @ (Value::Number(_) | Value::Bool(_)))) => fill(text) == actual.to_string(),
+        (Value::String(text), Some(actual @ (Value::Number(_) | Value::Bool(_)))) => fill(text) == plain(actual),
         (Value::Array(wanted), Some(Value::Array(actual))) => {
             wanted.len() == actual.len() && wanted.iter().zip(actual).all(|(w, a)| value_fits(w, Some(a), fill))
         }
@@ -296,10 +294,14 @@ pub fn self_check() {
     ] {
         assert_eq!(path_fits(pattern, path), fits, "{pattern} {path}");
     }
-    for (pattern, text, fits) in [("a<*>c", "abc", true), ("a<*>c", "ab", false), ("x*", "xyz", true), ("<*>", "", true)] {
+    for (pattern, text, fits) in
+        [("a<*>c", "abc", true), ("a<*>c", "ab", false), ("x*", "xyz", true), ("<*>", "", true)]
+    {
         assert_eq!(glob(pattern, text), fits, "{pattern} {text}");
     }
-    let row = |ours: &str| format!("[[row]]\nid='D1'\npath='Job.x'\noperator='<any>'\n{ours}\nreason='a reason that says enough'\n");
+    let row = |ours: &str| {
+        format!("[[row]]\nid='D1'\npath='Job.x'\noperator='<any>'\n{ours}\nreason='a reason that says enough'\n")
+    };
     assert!(read(&row("ours=1")).is_ok());
     assert!(read(&row("ours='<any>'")).is_err(), "a row that says nothing is refused");
     assert!(read(&row("ours=1").replace("Job.x", "Job.**")).is_err(), "wide rows are refused");

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 /// A run that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(30);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -70,7 +68,14 @@ pub fn available() -> Result<(), String> {
 }
 
 fn base(command: &mut Command) -> &mut Command {
-    command.args(["--die-with-parent", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--clearenv"]);
+    command.args([
+        "--die-with-parent",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+        "--clearenv",
+    ]);
     if !rustix_is_root() {
         command.args(["--unshare-user", "--uid", "0", "--gid", "0"]);
     }
@@ -136,7 +141,9 @@ fn root(command: &mut Command, run: &Run<'_>, folder: &Path) {
     command.args(["--ro-bind", "/usr/lib", "/usr/lib", "--ro-bind-try", "/usr/lib64", "/usr/lib64"]);
     command.args(["--ro-bind", "/usr/bin", "/.host/bin", "--ro-bind-try", "/etc/alternatives", "/.host/alternatives"]);
     command.arg("--ro-bind").arg(run.programs).arg("/usr/bin");
-    for folder in ["/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/root", "/home", "/opt", "/run", "/var/tmp", "/tmp"] {
+    for folder in
+        ["/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/root", "/home", "/opt", "/run", "/var/tmp", "/tmp"]
+    {
         command.args(["--dir", folder]);
     }
     for (target, link) in [("usr/bin", "/bin"), ("usr/lib", "/lib"), ("usr/lib64", "/lib64"), ("usr/sbin", "/sbin")] {
@@ -184,7 +191,10 @@ fn wait(command: &mut Command) -> std::io::Result<i64> {
 fn calls(recorder: &Path) -> std::io::Result<Vec<Call>> {
     let mut names: Vec<PathBuf> = fs::read_dir(recorder)?
         .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("call-")) && path.extension().is_none_or(|e| e != "env"))
+        .filter(|path| {
+            path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("call-"))
+                && path.extension().is_none_or(|e| e != "env")
+        })
         .collect();
     names.sort();
     let fields = |path: &Path| -> Vec<String> {
@@ -223,11 +233,4 @@ pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-impl Call {
-    /// As the corpus writes it, for comparing.
-    pub fn shown(&self) -> Value {
-        json!({"argv": self.argv, "cwd": self.cwd})
-    }
 }

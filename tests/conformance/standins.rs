@@ -5,8 +5,28 @@ use std::path::{Path, PathBuf};
 
 /// Programs that record and end well.
 const SUCCEED: &[&str] = &[
-    "wget", "curl", "apt-get", "apt", "dnf", "yum", "pip", "pip3", "git", "unzip", "jq", "alembic", "merlin", "uvicorn",
-    "s3fs", "spack", "singularity", "fusion", "goshare-cli", "goshare-srv", "nginx", "flux-metrics-api",
+    "wget",
+    "curl",
+    "apt-get",
+    "apt",
+    "dnf",
+    "yum",
+    "pip",
+    "pip3",
+    "git",
+    "unzip",
+    "jq",
+    "alembic",
+    "merlin",
+    "uvicorn",
+    "s3fs",
+    "spack",
+    "singularity",
+    "fusion",
+    "goshare-cli",
+    "goshare-srv",
+    "nginx",
+    "flux-metrics-api",
 ];
 
 /// Records the call in a file of its own, named by time.
