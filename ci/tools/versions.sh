@@ -14,6 +14,7 @@ DEBIAN_MIRROR=http://deb.debian.org/debian
 # Versions are those of Debian 12 and its security updates.
 DEBIAN_PACKAGES=(
   aardvark-dns
+  bubblewrap
   ca-certificates
   conmon
   debootstrap

@@ -29,7 +29,7 @@ pub fn differences(case: &Case, built: &Built, runner: &Runner<'_>) -> Vec<Diffe
     let name = built.cluster.name.as_str();
     let init = pods.run("init", &built.cluster.view.name, 0, "init", &Variant::default());
     let mut found = Vec::new();
-    let mut compared = Compared { case, runner, pods: &pods, words: &words, relaxed: None };
+    let mut compared = Compared { case, runner, pods: &pods, words: &words, relaxed: None, seen: None };
     if let (Some(init), Some(role)) = (&init, expected.get("init")) {
         found.extend(compared.role("init", init, "init", role));
     }
@@ -51,7 +51,7 @@ pub fn differences(case: &Case, built: &Built, runner: &Runner<'_>) -> Vec<Diffe
         found.extend(compared.run(role, &container, index, &variant, value));
     }
     if let Some(lead) = expected.get("lead") {
-        found.extend(files(case, &pods, lead, expected));
+        found.extend(files(case, &pods, lead, expected, compared.seen.as_ref()));
         if expected.get("connect").is_some() {
             let command = vec!["/bin/bash".to_owned(), format!("{}/flux-connect.sh", built.cluster.view.mount_path)];
             let variant = Variant { command: Some(command), ..Variant::default() };
@@ -103,6 +103,8 @@ struct Compared<'a> {
     words: &'a Words<'a>,
     /// The cluster with strict off, made when a hook's failure ended a run.
     relaxed: Option<Option<Built>>,
+    /// Broker configuration and host list as the leader's broker found them.
+    seen: Option<(String, String)>,
 }
 
 impl Compared<'_> {
@@ -116,6 +118,7 @@ impl Compared<'_> {
             let operator = Some(json!("script"));
             return vec![Difference { path: format!("{role}.entrypoint"), ours: Some(json!("image")), operator }];
         };
+        self.see(role, &run);
         let strict = self.case.input["spec"]["logging"].get("strict").is_some_and(|s| !s.is_null());
         let differences = self.role(role, &run, volumes, expected);
         if strict || !ended_in_a_hook(&run, expected) {
@@ -137,6 +140,7 @@ impl Compared<'_> {
             folder: folder.clone(),
         };
         let Some(relaxed) = pods.run(&again, container, index, &again, variant) else { return differences };
+        self.see(role, &relaxed);
         let mut found = vec![Difference {
             path: format!("{role}.failing-hook"),
             ours: Some(json!("ends the container")),
@@ -144,6 +148,12 @@ impl Compared<'_> {
         }];
         found.extend(self.role(role, &relaxed, &again, expected));
         found
+    }
+
+    fn see(&mut self, role: &str, run: &Recorded) {
+        if let ("lead", Some(config), Some(hosts)) = (role, &run.broker_toml, &run.hostlist) {
+            self.seen = Some((config.clone(), hosts.clone()));
+        }
     }
 
     /// Compares one run with the role of the corpus.
@@ -184,22 +194,26 @@ fn order(role: &str, ours: &Meaning, operator: &Meaning) -> Option<Difference> {
 }
 
 /// Files that roles leave: broker configuration, hosts, batch, script, and the scripts that people source.
-fn files(case: &Case, pods: &Pods<'_>, lead: &Value, expected: &Value) -> Vec<Difference> {
+fn files(
+    case: &Case,
+    pods: &Pods<'_>,
+    lead: &Value,
+    expected: &Value,
+    seen: Option<&(String, String)>,
+) -> Vec<Difference> {
     let mut found = Vec::new();
     let roles = expected.as_object().into_iter().flatten().map(|(_, role)| role);
     let all: Vec<(&String, &Value)> = roles.filter_map(|r| r["files"].as_object()).flatten().collect();
     let operator = |end: &str| all.iter().find(|(path, _)| path.ends_with(end)).and_then(|(_, text)| text.as_str());
-    let flux = pods.built.config_maps.iter().find(|(_, data)| data.contains_key("broker.toml")).map(|(_, data)| data);
-    let ours = |key: &str| flux.and_then(|data| data.get(key)).cloned().unwrap_or_default();
+    let flux = pods.built.config_maps.values().find(|data| data.contains_key("broker.toml"));
+    let bundled = |key: &str| flux.and_then(|data| data.get(key)).cloned().unwrap_or_default();
+    // What the broker saw; a leader that never came so far has the bundle's.
+    let (config, hosts) = seen.cloned().unwrap_or_else(|| (bundled("broker.toml"), bundled("hostlist")));
     if let Some(text) = operator("/broker.toml") {
-        found.extend(compare::compare(
-            "broker.toml",
-            &meaning::broker_toml(&ours("broker.toml")),
-            &meaning::broker_toml(text),
-        ));
+        found.extend(compare::compare("broker.toml", &meaning::broker_toml(&config), &meaning::broker_toml(text)));
     }
     if let Some(text) = operator("/hostlist") {
-        found.extend(compare::compare("hostlist", &meaning::hostlist(&ours("hostlist")), &meaning::hostlist(text)));
+        found.extend(compare::compare("hostlist", &meaning::hostlist(&hosts), &meaning::hostlist(text)));
     }
     let scripts = pods.built.config_maps.iter().find(|(_, data)| data.contains_key("common.sh")).map(|(_, data)| data);
     let script = |key: &str| scripts.and_then(|data| data.get(key)).cloned();
@@ -212,7 +226,7 @@ fn files(case: &Case, pods: &Pods<'_>, lead: &Value, expected: &Value) -> Vec<Di
     let script_text = json!({"text": text(script(&format!("script-{index}.sh")).as_deref())});
     let operator_text = json!({"text": text(of_lead("custom-entrypoint.sh"))});
     found.extend(compare_tidy("script", &script_text, &operator_text));
-    found.extend(sourced(pods, of_lead("flux-view.sh"), script("flux-view.sh")));
+    found.extend(sourced(pods, of_lead("flux-view.sh"), script("flux-view.sh").as_deref()));
     let commands = |text: Option<String>| -> Value {
         let text = text.unwrap_or_default();
         json!({"commands": text.lines().filter(|l| !l.starts_with('#')).collect::<Vec<_>>().join("\n")})
@@ -258,8 +272,8 @@ fn batch(case: &Case, pods: &Pods<'_>, ours: Option<String>, operator: Option<&s
 }
 
 /// Variables after `flux-view.sh` was sourced, by the operator's and by ours.
-fn sourced(pods: &Pods<'_>, operator: Option<&str>, ours: Option<String>) -> Vec<Difference> {
-    let (Some(operator), Some(ours)) = (operator, ours.as_ref()) else {
+fn sourced(pods: &Pods<'_>, operator: Option<&str>, ours: Option<&str>) -> Vec<Difference> {
+    let (Some(operator), Some(ours)) = (operator, ours) else {
         let there = |there: bool| there.then(|| json!("written"));
         let difference = Difference {
             path: "flux-view".to_owned(),

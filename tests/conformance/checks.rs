@@ -69,8 +69,9 @@ impl Relation<'_> {
             "arm-nodes" => {
                 let arm = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}).to_string();
                 let ours = self.ours.to_string();
+                let operator = self.operator.to_string();
                 let without = ours.replacen(&format!(",{arm}"), "", 1);
-                ours.contains(&arm) && (self.operator.is_null() || without == self.operator.to_string())
+                ours.contains(&arm) && (self.operator.is_null() || without == operator)
             }
             "pod-resources" => {
                 let quantities = |map: &Map<String, Value>| -> Value {
@@ -277,7 +278,8 @@ impl Relation<'_> {
             }
             "flux-environment" => {
                 let value = &self.spec["flux"]["environment"][self.field()];
-                value == self.ours || value.to_string() == ours
+                let plain = value.to_string();
+                value == self.ours || plain == ours
             }
             "follower" => self.path.starts_with("follower"),
             "measures" => begins(&["-f"]) && operator.get(1).is_some_and(|f| f.starts_with("FLUXTIME ")),

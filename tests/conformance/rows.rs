@@ -219,7 +219,7 @@ fn value_fits(wanted: &Value, actual: Option<&Value>, fill: &dyn Fn(&str) -> Str
         (Value::String(word), _) if word == "<whatever>" => true,
         (_, None) => false,
         (Value::String(text), Some(Value::String(actual))) => glob(&fill(text), actual),
-        (Value::String(text), Some(actual @ (Value::Number(_) | Value::Bool(_)))) => fill(text) == actual.to_string(),
+        (Value::String(text), Some(actual @ (Value::Number(_) | Value::Bool(_)))) => fill(text) == plain(actual),
         (Value::Array(wanted), Some(Value::Array(actual))) => {
             wanted.len() == actual.len() && wanted.iter().zip(actual).all(|(w, a)| value_fits(w, Some(a), fill))
         }

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 /// A run that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(30);
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -235,11 +233,4 @@ pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-impl Call {
-    /// As the corpus writes it, for comparing.
-    pub fn shown(&self) -> Value {
-        json!({"argv": self.argv, "cwd": self.cwd})
-    }
 }
