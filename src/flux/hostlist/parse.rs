@@ -122,6 +122,13 @@ fn strict_bracketed(token: &str, open: usize, offset: usize) -> Result<Expressio
             return Err(error(offset + inner_at + at, HostlistErrorKind::TooManyRanges));
         }
     }
+    for range in &ranges {
+        let numbered = HostRange::numbered(prefix.to_owned(), range.hi, range.hi, range.width);
+        let name = numbered.nth(0) + suffix;
+        if HostRange::from_name(&name).is_none() {
+            return Err(error(offset, HostlistErrorKind::NumberTooLarge(name)));
+        }
+    }
     Ok(Expression { prefix, ranges, suffix })
 }
 

@@ -43,6 +43,8 @@ fn strict_refuses_with_the_place_what_flux_reads_oddly() {
         ("a1],a[3-4]", 2, true),
         ("a[3-4]b],c", 7, true),
         ("a\u{1}", 1, true),
+        ("b,a[0]77777777777777777777", 2, true),
+        ("a9999999999999999999[5]", 0, true),
         ("node[0-3", 4, false),
         ("node0]", 5, false),
         ("node[]", 5, false),
