@@ -122,7 +122,7 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     let mut diagnostics = Diagnostics::new();
     let mut used = BTreeSet::new();
     let settings = model::effective_settings(spec, input.project, input.set, &mut diagnostics);
-    let context = RuleContext { kubernetes: settings.kubernetes_version, name_suffix: 0 };
+    let context = RuleContext { kubernetes: settings.kubernetes_version, name_suffix: 0, flux_version: settings.flux_version };
     diagnostics.extend(rules::spec::check(spec, &context));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);

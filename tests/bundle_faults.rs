@@ -2,7 +2,7 @@
 
 mod bundle_support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -157,44 +157,6 @@ fn run(files: &impl Files, root: &Path, tree: &FileTree, durable: bool) -> Resul
     pool.install(|| write(files, root, tree, &Kept::default(), WriteOptions { force: false, durable }))
 }
 
-/// Each folder is as before or as after, as far as its owner is concerned.
-fn assert_old_or_new(now: &BTreeMap<String, Vec<u8>>, before: &FileTree, after: &FileTree, when: &str) {
-    let folders: BTreeSet<&String> = before.folders.keys().chain(after.folders.keys()).collect();
-    for folder in folders {
-        let prefix = format!("{folder}/");
-        let present: BTreeMap<&str, &Vec<u8>> = now
-            .iter()
-            .filter_map(|(path, bytes)| Some((path.strip_prefix(&prefix)?, bytes)))
-            .filter(|(name, _)| !["notes.txt", "plots/a.png", "link"].contains(name))
-            .collect();
-        let of = |tree: &FileTree| -> BTreeMap<String, Vec<u8>> {
-            tree.folders.get(folder).map(|folder| folder.files.clone()).unwrap_or_default()
-        };
-        let is = |wanted: &BTreeMap<String, Vec<u8>>| {
-            wanted.len() == present.len()
-                && wanted.iter().all(|(name, bytes)| present.get(name.as_str()) == Some(&bytes))
-        };
-        assert!(is(&of(before)) || is(&of(after)), "{when}: {folder} is neither: {:?}", present.keys());
-    }
-}
-
-/// Kustomizations above folders are old or new, and everything that they name is there.
-fn assert_kustomizations(now: &BTreeMap<String, Vec<u8>>, before: &FileTree, after: &FileTree, when: &str) {
-    for path in before.files.keys().chain(after.files.keys()) {
-        let Some(bytes) = now.get(path) else {
-            assert!(!before.files.contains_key(path) || !after.files.contains_key(path), "{when}: {path} is missing");
-            continue;
-        };
-        assert!(before.files.get(path) == Some(bytes) || after.files.get(path) == Some(bytes), "{when}: {path}");
-        let text = std::str::from_utf8(bytes).unwrap();
-        let folder = path.strip_suffix("kustomization.yaml").unwrap();
-        for name in text.lines().filter_map(|line| line.strip_prefix("- ")) {
-            let named = format!("{folder}{name}/kustomization.yaml");
-            assert!(now.contains_key(&named), "{when}: {path} names {named}, which is missing");
-        }
-    }
-}
-
 fn assert_foreign(now: &BTreeMap<String, Vec<u8>>, foreign: &BTreeMap<String, Vec<u8>>, when: &str) {
     for (path, bytes) in foreign {
         assert_eq!(now.get(path), Some(bytes), "{when}: {path}");
@@ -203,13 +165,13 @@ fn assert_foreign(now: &BTreeMap<String, Vec<u8>>, foreign: &BTreeMap<String, Ve
 
 fn every_step(fault: Fault, can_exchange: bool, can_link: bool) {
     let (before, after) = trees();
-    let template = tempfile::tempdir().unwrap();
+    let template = quick_folder();
     run(&Disk, template.path(), &before, false).unwrap();
     let foreign = add_foreign(template.path());
     let strict = can_exchange && can_link;
     let mut steps = 0;
     loop {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = quick_folder();
         let root = folder.path();
         copy(template.path(), root);
         let faulty = Faulty::new(fault, steps, can_exchange, can_link);
@@ -233,7 +195,7 @@ fn every_step(fault: Fault, can_exchange: bool, can_link: bool) {
         }
         // The next run brings everything about, forward or back.
         for (next, name) in [(&after, "after"), (&before, "before")] {
-            let other = tempfile::tempdir().unwrap();
+            let other = quick_folder();
             copy(root, other.path());
             let report = run(&Disk, other.path(), next, false).unwrap();
             assert!(report.conflicts.is_empty(), "{when}, then {name}: {:?}", report.conflicts);
@@ -287,13 +249,13 @@ fn an_error_at_every_step_without_exchange_and_links() {
 #[test]
 fn nothing_is_touched_before_everything_new_is_written() {
     let (before, after) = trees();
-    let template = tempfile::tempdir().unwrap();
+    let template = quick_folder();
     run(&Disk, template.path(), &before, false).unwrap();
     let old = snapshot(template.path());
     // Of errors while the new files are written nothing remains.
     let mut errors = 0;
     for step in 0..24 {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = quick_folder();
         copy(template.path(), folder.path());
         // A failed link is no error: the file is written instead.
         if run(&Faulty::new(Fault::Error, step, true, true), folder.path(), &after, true).is_err() {
@@ -307,7 +269,7 @@ fn nothing_is_touched_before_everything_new_is_written() {
 #[test]
 fn writers_wait_for_each_other() {
     let (before, after) = trees();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     std::thread::scope(|scope| {
         for round in 0..8 {
             let (tree, root) = (if round % 2 == 0 { &before } else { &after }, folder.path());

@@ -283,6 +283,10 @@ fn foreign_files_and_links_in_the_way() {
     put_clean(&root, &tree, FORCE);
     assert_eq!(snapshot(&root), files_of(&tree));
     assert!(snapshot(&outside).is_empty());
+    // Nor does the work folder lead out.
+    std::os::unix::fs::symlink(&outside, root.join(".flux-gen")).unwrap();
+    assert_eq!(codes(&put(&root, &tree, FORCE)), ["FG612"]);
+    std::fs::remove_file(root.join(".flux-gen")).unwrap();
     // The output folder itself may be a link.
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&root, &link).unwrap();

@@ -6,11 +6,15 @@
 mod build;
 #[path = "cli_tests/cert.rs"]
 mod cert;
+#[path = "cli_tests/codes.rs"]
+mod codes;
 #[path = "cli_tests/harness.rs"]
 mod harness;
 #[path = "cli_tests/help.rs"]
 mod help;
 #[path = "cli_tests/project.rs"]
 mod project;
+#[path = "cli_tests/robust.rs"]
+mod robust;
 #[path = "cli_tests/starter.rs"]
 mod starter;

@@ -1,6 +1,8 @@
 //! The shipped examples: each compiles without a word, has its bundle in `generated/`, and says how to look at it in words
 //! that fit its objects.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,5 +139,38 @@ fn no_private_key_is_shipped() {
         let bytes = fs::read(&path).unwrap();
         let shown = String::from_utf8_lossy(&bytes);
         assert!(!shown.contains("secret-key =") && !shown.contains("kind: Secret"), "{}", path.display());
+    }
+}
+
+/// Our part of the scripts; hooks and scripts of the user are his.
+#[test]
+fn scripts_of_bundles_pass_shellcheck() {
+    if Command::new("shellcheck").arg("--version").output().is_err() {
+        #[expect(clippy::disallowed_methods, reason = "CI skips nothing, a user's machine may")]
+        let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!ci, "shellcheck is missing");
+        println!("skipped: no shellcheck (ci/tools/install installs it)");
+        return;
+    }
+    let maps = files(&root().join("generated"), &|p| p.ends_with("configmap-scripts.yaml"));
+    assert!(maps.len() >= 16, "{} ConfigMaps of scripts", maps.len());
+    let mut seen = BTreeSet::new();
+    for path in maps {
+        let folder = tempfile::tempdir().unwrap();
+        let map = &documents(&path)[0];
+        let mut ours = Vec::new();
+        for (name, text) in map["data"].as_object().unwrap() {
+            let written_by_user = name.contains("hook-") || name.contains("script-");
+            if name.ends_with(".sh") && !written_by_user && seen.insert(text.as_str().unwrap().to_owned()) {
+                fs::write(folder.path().join(name), text.as_str().unwrap()).unwrap();
+                ours.push(name);
+            }
+        }
+        if ours.is_empty() {
+            continue;
+        }
+        let checked =
+            Command::new("shellcheck").args(["-s", "bash"]).args(&ours).current_dir(folder.path()).output().unwrap();
+        assert!(checked.status.success(), "{}\n{}", path.display(), String::from_utf8_lossy(&checked.stdout));
     }
 }

@@ -25,7 +25,7 @@ fn corpus() -> Option<PathBuf> {
 
 /// Errors and warnings of one case by reading and rules.
 fn diagnostics(input: Vec<u8>) -> Vec<Diagnostic> {
-    let context = RuleContext { kubernetes: "1.34".parse().unwrap(), name_suffix: 0 };
+    let context = RuleContext { kubernetes: "1.34".parse().unwrap(), name_suffix: 0, flux_version: None };
     let mut sources = SourceMap::new();
     let (documents, mut found) =
         spec::read(&mut sources, vec![("input.yaml".to_owned(), input)], &ReadOptions::default());

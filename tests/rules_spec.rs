@@ -38,7 +38,7 @@ fn complete(body: &str) -> String {
 
 fn parse_case(place: String, body: &str) -> Case {
     let text = complete(body);
-    let mut context = RuleContext { kubernetes: "1.33".parse().unwrap(), name_suffix: 0 };
+    let mut context = RuleContext { kubernetes: "1.33".parse().unwrap(), name_suffix: 0, flux_version: None };
     let (mut expected, mut near) = (BTreeSet::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
         for marker in line.split(" #").skip(1) {

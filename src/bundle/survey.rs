@@ -1,5 +1,6 @@
 //! Compares a [`FileTree`] with what is in the output. Reads only.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -254,13 +255,13 @@ fn survey_folder(
 }
 
 /// What the `bundle.json` on the disk says.
-enum Owned {
+enum Owned<'a> {
     Nothing,
     Unreadable(String),
-    Listed(Box<Index>),
+    Listed(Cow<'a, Index>),
 }
 
-impl Owned {
+impl Owned<'_> {
     fn digest(&self, name: &str) -> Option<&str> {
         match self {
             Self::Listed(index) => index.files.get(name).map(String::as_str),
@@ -269,12 +270,12 @@ impl Owned {
     }
 }
 
-fn owned_files(
+fn owned_files<'a>(
     files: &impl Files,
     folder: &Path,
-    wanted: Option<&Folder>,
+    wanted: Option<&'a Folder>,
     entries: &BTreeMap<&str, &Entry>,
-) -> Result<Owned, FileError> {
+) -> Result<Owned<'a>, FileError> {
     if !entries.contains_key(INDEX_FILE) {
         return Ok(Owned::Nothing);
     }
@@ -282,10 +283,10 @@ fn owned_files(
     let Some(bytes) = files.read(&file).context("read", &file)? else { return Ok(Owned::Nothing) };
     // The usual case, nothing changed, needs no parsing.
     if let Some(wanted) = wanted.filter(|wanted| wanted.files.get(INDEX_FILE) == Some(&bytes)) {
-        return Ok(Owned::Listed(Box::new(wanted.index.clone())));
+        return Ok(Owned::Listed(Cow::Borrowed(&wanted.index)));
     }
     Ok(match Index::parse(&bytes) {
-        Ok(index) => Owned::Listed(Box::new(index)),
+        Ok(index) => Owned::Listed(Cow::Owned(index)),
         Err(e) => Owned::Unreadable(e.to_string()),
     })
 }
@@ -293,7 +294,7 @@ fn owned_files(
 /// Decides whether a file may be replaced or removed.
 struct Judge<'a> {
     path: &'a str,
-    owned: &'a Owned,
+    owned: &'a Owned<'a>,
     force: bool,
     conflicts: &'a mut Diagnostics,
 }

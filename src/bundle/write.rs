@@ -61,6 +61,13 @@ pub fn write(
         return Ok(Report { conflicts, ..Report::default() });
     }
     let work = root.join(WORK_FOLDER);
+    let entries = files.list(root).context("list", root)?.unwrap_or_default();
+    if entries.iter().any(|entry| entry.name == WORK_FOLDER && entry.kind != EntryKind::Folder) {
+        let message =
+            format!("{WORK_FOLDER} in the output is a link or a file; flux-gen works in a folder of that name");
+        let conflict = Diagnostic::global_error(codes::LEAVES_OUTPUT, message).help("remove it");
+        return Ok(Report { conflicts: [conflict].into_iter().collect(), ..Report::default() });
+    }
     let lock = lock(files, &work)?;
     let result = locked(files, root, tree, kept, options);
     // After a failure too: what was not moved into place is of no use. What cannot be cleaned up is for the next run.

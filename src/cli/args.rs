@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{build, cert, check, completions, diff, explain, man, new, validate};
+use super::{build, cert, check, completions, diff, explain, man, new, schema, validate};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -22,11 +22,13 @@ pub(crate) struct CommandLine {
 
 const AFTER_HELP: &str = "\
 Start here:
-  flux-gen new my-job > examples/my-job.yaml   a commented spec to fill in
-  flux-gen build                               examples/ -> generated/
-  kubectl apply -k generated/default/my-job    bring it up
+  flux-gen new my-job -o examples/my-job.yaml               a commented spec to fill in
+  flux-gen build                                            examples/ -> generated/
+  flux-gen cert new my-job --secret | kubectl apply -f -    the cluster's certificate, for a trial
+  kubectl apply -k generated/default/my-job                 bring it up
 
-`flux-gen explain CODE` tells more about a message, `flux-gen explain exit-codes` what scripts can rely on.";
+`flux-gen explain CODE` tells more about a message, `flux-gen explain exit-codes` what
+scripts can rely on.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -36,6 +38,7 @@ pub(crate) enum Command {
     Diff(diff::DiffArgs),
     Validate(validate::ValidateArgs),
     Explain(explain::ExplainArgs),
+    Schema(schema::SchemaArgs),
     New(new::NewArgs),
     Cert(cert::CertArgs),
     Completions(completions::CompletionsArgs),
@@ -46,7 +49,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Message options")]
 pub(crate) struct GlobalArgs {
-    /// When to use colour [NO_COLOR, CLICOLOR and CLICOLOR_FORCE are honoured].
+    /// When to use colour; NO_COLOR, CLICOLOR and CLICOLOR_FORCE count for auto.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: ColorChoice,
     /// How to print messages: for people, as JSON lines, or as GitHub annotations.

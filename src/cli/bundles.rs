@@ -15,7 +15,9 @@ use crate::bundle::report::{ChangeKind, FileError, Report};
 use crate::bundle::secret::SecretForm;
 use crate::bundle::{Bundle, Companion, FileTree, survey};
 use crate::compile::{Compiled, CompiledCluster, compile};
+use crate::diag::codes::bundle::{DUPLICATE_CLUSTER, DUPLICATE_OBJECT, INTERRUPTED_WRITE};
 use crate::diag::codes::cert::CERTIFICATE_MISSING;
+use crate::diag::codes::spec::{COMPANION_CLASH, SAME_CLUSTER, SERVICE_CLAIMED};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::project_settings;
 
@@ -98,8 +100,21 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
     let (tree, problems) = layout(&bundles, &companions, &kept, layout_settings);
-    found.extend(problems);
+    let news = problems.iter().filter(|problem| !is_repeated(problem, found)).cloned().collect();
+    found.extend(news);
     Ok(Laid { tree, kept, clusters: count, secrets })
+}
+
+/// Whether a clash between finished objects was told already, at its very place, as a clash between documents.
+fn is_repeated(problem: &Diagnostic, told: &Diagnostics) -> bool {
+    let is_clash = |d: &Diagnostic| [SAME_CLUSTER, SERVICE_CLAIMED, COMPANION_CLASH].contains(&d.code);
+    let Some(whole) = problem.span.filter(|_| [DUPLICATE_CLUSTER, DUPLICATE_OBJECT].contains(&problem.code)) else {
+        return false;
+    };
+    told.iter()
+        .filter(|d| is_clash(d))
+        .filter_map(|d| d.span)
+        .any(|part| part.file == whole.file && whole.start <= part.start && part.end <= whole.end)
 }
 
 /// Compiles. Missing certificates are made only when that is all that is missing: a failed build leaves nothing behind.
@@ -172,7 +187,9 @@ pub(crate) fn count_changes(report: &Report) -> String {
 pub(crate) fn drift(rendered: &Rendered, report: &Report, ui: &Ui) -> Exit {
     let output = super::sources::shown(&rendered.inputs.output);
     if report.interrupted {
-        ui.failure(&format!("an earlier `flux-gen build` into {output} was stopped in the middle; run it again"), None);
+        let message = format!("an earlier `flux-gen build` into {output} was stopped in the middle");
+        let warning = Diagnostic::global_warning(INTERRUPTED_WRITE, message).help("run `flux-gen build` again");
+        ui.diagnostics([], &[], [warning].into_iter().collect());
     }
     if report.changes.is_empty() {
         if !report.interrupted {

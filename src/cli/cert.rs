@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use zeroize::Zeroizing;
 
-use super::certificates::{made_sentence, store};
+use super::certificates::{self, made_sentence, store};
 use super::error::{CommandError, plain};
 use super::exit::Exit;
 use super::project::Found;
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &CertArgs, ui: &Ui) -> Result<Exit, CommandError> {
 
 fn new(args: &NewArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let store = open(&args.cluster.project)?;
-    let added = store.make(&args.cluster.cluster, args.replace).map_err(|e| failed(&e))?;
+    let added = store.make(&args.cluster.cluster, args.replace).map_err(|e| failed(&e, ui))?;
     ui.status(&made_sentence(&added));
     Ok(Exit::Ok)
 }
@@ -123,7 +123,7 @@ fn print_secret(args: &ClusterArgs, name: Option<&str>, ui: &Ui) -> Result<Exit,
         let error = CommandError::usage("this would show a private key on the terminal");
         return Err(error.help("send it on: flux-gen cert new NAME --secret | kubectl apply -f -"));
     }
-    let (need, wanted) = wanted_secret(&args.cluster, &args.project)?;
+    let (need, wanted) = wanted_secret(&args.cluster, &args.project, ui)?;
     let mut random = Zeroizing::new([0; KEY_BYTES]);
     getrandom::fill(random.as_mut_slice())
         .map_err(|e| CommandError::operation(format!("no random numbers from the operating system: {e}")))?;
@@ -138,10 +138,14 @@ fn print_secret(args: &ClusterArgs, name: Option<&str>, ui: &Ui) -> Result<Exit,
 
 /// The namespace and the name of the Secret that the bundle of a cluster refers to: from its spec if the project has it, else
 /// as for any spec that says nothing of it.
-fn wanted_secret(asked: &CertificateNeed, args: &ProjectArgs) -> Result<(CertificateNeed, String), CommandError> {
+fn wanted_secret(
+    asked: &CertificateNeed,
+    args: &ProjectArgs,
+    ui: &Ui,
+) -> Result<(CertificateNeed, String), CommandError> {
     let default = || (asked.clone(), format!("{}-curve", asked.name));
     let found = Found::find(args.project.as_deref(), &mut SourceMap::new(), &mut Diagnostics::new())?;
-    let recorded = store(&found).recorded().map_err(|e| failed(&e))?;
+    let recorded = store(&found).recorded().map_err(|e| failed(&e, ui))?;
     let Some((need, settings)) = find_spec(asked, &found) else { return Ok(default()) };
     if recorded.contains_key(&Store::title(&need)) && settings.secret_name.is_none() {
         let message = format!("{} has a certificate, and its bundle wants that one", Store::title(&need));
@@ -182,7 +186,7 @@ fn find_spec(asked: &CertificateNeed, found: &Found) -> Option<(CertificateNeed,
 
 fn show(args: &ShowArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let store = open(&args.project)?;
-    let recorded = store.recorded().map_err(|e| failed(&e))?;
+    let recorded = store.recorded().map_err(|e| failed(&e, ui))?;
     let titles: Vec<String> = match &args.cluster {
         Some(need) => vec![Store::title(need)],
         None => recorded.keys().cloned().collect(),
@@ -193,7 +197,7 @@ fn show(args: &ShowArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut text = String::new();
     for title in titles {
         let need = need_of(&title);
-        let stored = store.read(&need).map_err(|e| failed(&e))?;
+        let stored = store.read(&need).map_err(|e| failed(&e, ui))?;
         let key = match (recorded.get(&title), &stored) {
             (Some(key), Some(stored)) if *key != stored.public_key => {
                 let message = format!("the certificate of {title} is not the recorded one");
@@ -230,7 +234,7 @@ fn import(args: &ImportArgs, ui: &Ui) -> Result<Exit, CommandError> {
             let name = if args.file.as_os_str() == "-" { "standard input".to_owned() } else { shown(&args.file) };
             CommandError::operation(format!("{name} is no certificate that Flux takes: {source}"))
         }
-        other => failed(&other),
+        other => failed(&other, ui),
     })?;
     ui.status(&format!("stored {} (public key {})", shown(&added.path), added.public_key));
     Ok(Exit::Ok)
@@ -253,18 +257,14 @@ fn open(args: &ProjectArgs) -> Result<Store, CommandError> {
     Ok(store(&found))
 }
 
-fn failed(error: &StoreError) -> CommandError {
-    let message = match error {
-        StoreError::Io { action, path, source } => format!("cannot {action} {}: {}", shown(path), plain(source)),
-        other => other.to_string(),
-    };
-    let exists = matches!(error, StoreError::Exists { .. });
-    let error = CommandError::operation(message);
-    if exists {
-        error.help("`--replace` takes its place; running clusters keep the old one until they restart")
-    } else {
-        error
+/// Prints what the store says, with its code.
+fn failed(error: &StoreError, ui: &Ui) -> CommandError {
+    let mut problem = certificates::diagnostic(error);
+    if matches!(error, StoreError::Exists { .. }) {
+        problem = problem.help("`--replace` takes its place; running clusters keep the old one until they restart");
     }
+    ui.diagnostics([], &[], [problem].into_iter().collect());
+    CommandError::reported()
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::error::plain;
 use super::pipeline::Inputs;
 use super::sources::shown;
 use super::ui::Ui;
 use crate::bundle::certificates::{Certificates, Missing, Want, gather, refuse_plain_in_git};
 use crate::bundle::secret::{PrivateText, SecretForm};
-use crate::bundle::store::{Added, STORE_FOLDER, Store};
+use crate::bundle::store::{Added, STORE_FOLDER, Store, StoreError};
 use crate::compile::{CompiledCluster, certificate_needs};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::settings::SecretBackend;
@@ -43,6 +44,15 @@ pub(crate) fn find(inputs: &Inputs, missing: Missing, found: &mut Diagnostics, u
         ui.status(&made_sentence(made));
     }
     certificates
+}
+
+/// A problem of the store, in the words of the other messages about files.
+pub(crate) fn diagnostic(error: &StoreError) -> Diagnostic {
+    let mut diagnostic = crate::bundle::certificates::diagnostic(error);
+    if let StoreError::Io { action, path, source } = error {
+        diagnostic.message = format!("cannot {action} {}: {}", shown(path), plain(source));
+    }
+    diagnostic
 }
 
 /// What to say about a new certificate.

@@ -21,6 +21,7 @@ mod new;
 mod pipeline;
 mod project;
 mod report;
+mod schema;
 mod sources;
 mod ui;
 mod validate;
@@ -50,6 +51,7 @@ fn run() -> Exit {
         Command::Diff(args) => diff::run(args, &ui),
         Command::Validate(args) => validate::run(args, &ui),
         Command::Explain(args) => explain::run(args, &ui),
+        Command::Schema(args) => schema::run(args, &ui),
         Command::New(args) => new::run(args, &ui),
         Command::Cert(args) => cert::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),

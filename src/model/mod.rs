@@ -119,6 +119,8 @@ pub struct Pod {
     pub spec: core::PodSpec,
     /// Preferred affinity to the cluster's zone and against sharing nodes.
     pub spread: bool,
+    /// Restart policy of the services Pod: as written, else restarted when something in it fails.
+    pub services_restart_policy: String,
 }
 
 /// The Services of the cluster.

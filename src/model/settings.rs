@@ -151,13 +151,15 @@ settings! {
     "secrets" secrets: SecretBackend = "existing", "existing | plain", true,
         "Where the CURVE certificate's Secret comes from: `existing`: made in the cluster by somebody; `plain`: in the bundle, with the private key.";
     "secret-name" secret_name: Option<String> = "", "the name of a Secret", true,
-        "With `secrets: existing`: the Secret to use. Unset: `<cluster>-curve-<hash of the public key>`.";
+        "With `secrets: existing`: the Secret to use. Unset: `<owner>-curve`, followed by a hash of the public key where the key is known. The owner is the cluster, or for a bursted cluster the main one.";
     "plain-secrets-in-git" plain_secrets_in_git: bool = "false", "true | false", false,
         "Allow `secrets: plain` to write a private key into a git work tree.";
     "strategy" strategy: Strategy = "auto", "auto | stable | service", true,
         "What becomes of the Job when its template changes. `auto`: `service` for a cluster that never ends by itself, else `stable`.";
     "view-mount" view_mount: ViewMount = "copy", "copy | image", true,
         "How the Flux view comes into pods: copied by an init container, or mounted as an OCI image volume (Kubernetes 1.35 and later; 1.33 with its feature gate).";
+    "image-volume-gate" image_volume_gate: bool = "false", "true | false", true,
+        "The clusters have the feature gate ImageVolume on, so image volumes work from Kubernetes 1.33 on.";
     "sidecar" sidecar: SidecarKind = "auto", "auto | native | ordinary", true,
         "How containers with `runFlux: false` run. `auto`: native sidecar when it has ports or no command, else an ordinary container.";
     "cores" cores: Option<u32> = "", "a number from 1", true,

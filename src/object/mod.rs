@@ -11,6 +11,7 @@ use serde::Serialize;
 
 /// One Kubernetes object.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a handful per cluster; boxes would only blur every match")]
 pub enum Object {
     /// `v1 Namespace`.
     Namespace(Namespace),

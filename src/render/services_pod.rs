@@ -23,7 +23,7 @@ pub(super) fn services_pod(cluster: &Cluster) -> Option<core::Pod> {
     spec.hostname = Some(name.clone());
     spec.subdomain = Some(cluster.network.headless.clone());
     spec.resources = None;
-    spec.restart_policy = Some("OnFailure".to_owned());
+    spec.restart_policy = Some(cluster.pod.services_restart_policy.clone());
     spec.termination_grace_period_seconds = None;
     spec.volumes = (!volumes.is_empty()).then_some(volumes);
     let mut annotations = cluster.pod.annotations.clone();

@@ -37,6 +37,10 @@ pub fn check(documents: &Documents, namespace: &str) -> Diagnostics {
         clusters.insert(place, name.span);
         for (identity, maker) in made_by(cluster, namespace) {
             if let Some(first) = objects.get(&identity) {
+                // Within one cluster the rules on names say it.
+                if first.cluster == maker.cluster {
+                    continue;
+                }
                 let message = format!(
                     "{} `{}` is {} here and {} of cluster `{}`",
                     identity.0, identity.2, maker.what, first.what, first.cluster
@@ -105,6 +109,9 @@ fn made_by<'a>(cluster: &'a MiniCluster, default_namespace: &str) -> Vec<(Identi
     add("Service", headless.value.clone(), headless.span, "the headless Service");
     if spec.services.as_ref().is_some_and(|services| !services.value.is_empty()) {
         add("Pod", format!("{}-services", name.value), name.span, "the Pod of services");
+    }
+    if spec.max_size.is_some() {
+        add("ConfigMap", format!("{}-size", name.value), name.span, "the size ConfigMap");
     }
     let containers = spec.containers.as_ref().map(|list| list.value.as_slice()).unwrap_or_default();
     for sidecar in containers.iter().filter(|container| containers.len() > 1 && has_service(container)) {

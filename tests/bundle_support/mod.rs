@@ -1,7 +1,9 @@
 //! Hand-made bundles for tests of writing.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-use std::collections::BTreeMap;
+pub mod secrets;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use flux_gen::bundle::layout::{Kept, LayoutSettings, layout};
@@ -162,4 +164,47 @@ pub fn snapshot(root: &Path) -> BTreeMap<String, Vec<u8>> {
 /// The files of a tree in the form of [`snapshot`].
 pub fn files_of(tree: &FileTree) -> BTreeMap<String, Vec<u8>> {
     tree.iter().into_iter().map(|(path, bytes)| (path, bytes.to_vec())).collect()
+}
+
+/// A folder for a test that makes very many files: in memory where there is such a place.
+pub fn quick_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Each folder is as before or as after, as far as its owner is concerned.
+pub fn assert_old_or_new(now: &BTreeMap<String, Vec<u8>>, before: &FileTree, after: &FileTree, when: &str) {
+    let folders: BTreeSet<&String> = before.folders.keys().chain(after.folders.keys()).collect();
+    for folder in folders {
+        let prefix = format!("{folder}/");
+        let present: BTreeMap<&str, &Vec<u8>> = now
+            .iter()
+            .filter_map(|(path, bytes)| Some((path.strip_prefix(&prefix)?, bytes)))
+            .filter(|(name, _)| !["notes.txt", "plots/a.png", "link"].contains(name))
+            .collect();
+        let of = |tree: &FileTree| -> BTreeMap<String, Vec<u8>> {
+            tree.folders.get(folder).map(|folder| folder.files.clone()).unwrap_or_default()
+        };
+        let is = |wanted: &BTreeMap<String, Vec<u8>>| {
+            wanted.len() == present.len()
+                && wanted.iter().all(|(name, bytes)| present.get(name.as_str()) == Some(&bytes))
+        };
+        assert!(is(&of(before)) || is(&of(after)), "{when}: {folder} is neither: {:?}", present.keys());
+    }
+}
+
+/// Kustomizations above folders are old or new, and everything that they name is there.
+pub fn assert_kustomizations(now: &BTreeMap<String, Vec<u8>>, before: &FileTree, after: &FileTree, when: &str) {
+    for path in before.files.keys().chain(after.files.keys()) {
+        let Some(bytes) = now.get(path) else {
+            assert!(!before.files.contains_key(path) || !after.files.contains_key(path), "{when}: {path} is missing");
+            continue;
+        };
+        assert!(before.files.get(path) == Some(bytes) || after.files.get(path) == Some(bytes), "{when}: {path}");
+        let text = std::str::from_utf8(bytes).unwrap();
+        let folder = path.strip_suffix("kustomization.yaml").unwrap();
+        for name in text.lines().filter_map(|line| line.strip_prefix("- ")) {
+            let named = format!("{folder}{name}/kustomization.yaml");
+            assert!(now.contains_key(&named), "{when}: {path} names {named}, which is missing");
+        }
+    }
 }

@@ -39,7 +39,7 @@ fn new_show_import() {
     let show = keeps_secret(sandbox.run(&["cert", "show"]).exits(0).quietly(), &key);
     assert!(show.stdout.starts_with(&format!("hpc/lammps\n  public key:  {public}\n")), "{}", show.stdout);
     let again = keeps_secret(sandbox.run(&["cert", "new", "hpc/lammps"]).exits(1), &key);
-    assert!(again.stderr.contains("hpc/lammps has a certificate already"), "{}", again.stderr);
+    assert!(again.stderr.starts_with("error[FG508]: hpc/lammps has a certificate already"), "{}", again.stderr);
     assert_eq!(private_key(&sandbox, "certs/hpc/lammps.cert"), key);
 
     let text = sandbox.read("certs/hpc/lammps.cert");
@@ -151,4 +151,21 @@ fn a_certificate_in_a_spec_does_not_show_in_excerpts() {
             assert!(!run.stderr.contains(&key), "{flux}\n{}", run.stderr);
         }
     }
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_an_error_not_an_empty_one() {
+    let sandbox = Sandbox::new();
+    sandbox.write("examples/a.yaml", &minicluster("a", 1)).write("certs/public.json", "<<<<<<< HEAD");
+    for args in [&["build"][..], &["check"], &["cert", "show"], &["cert", "new", "b"]] {
+        let run = sandbox.run(args).exits(1);
+        assert!(run.stderr.starts_with("error[FG507]: "), "{args:?} {}", run.stderr);
+    }
+    fs::remove_dir_all(sandbox.path("certs")).unwrap();
+    sandbox.write("certs", "a file");
+    for args in [&["build"][..], &["cert", "show"], &["cert", "new", "b"]] {
+        let run = sandbox.run(args).exits(1);
+        assert!(run.stderr.starts_with("error[FG509]: cannot ") && run.stderr.contains(" certs"), "{}", run.stderr);
+    }
+    assert!(!sandbox.path("generated").exists());
 }

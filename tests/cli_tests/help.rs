@@ -5,11 +5,16 @@ use std::process::Stdio;
 
 use crate::harness::Sandbox;
 
+/// What `-h` prints. To renew: `cargo run -q -- -h > tests/cli_tests/help.txt`, and read what changed.
+const HELP: &str = include_str!("help.txt");
+
 #[test]
 fn help_and_version_go_to_stdout() {
     let sandbox = Sandbox::new();
+    let help = sandbox.run(&["-h"]).exits(0).quietly();
+    assert_eq!(help.stdout, HELP);
     let help = sandbox.run(&["--help"]).exits(0).quietly();
-    assert!(help.stdout.contains("Start here:"), "{}", help.stdout);
+    assert!(help.stdout.contains("Start here:") && help.stdout.lines().count() < 60, "{}", help.stdout);
     let version = sandbox.run(&["--version"]).exits(0).quietly();
     assert_eq!(version.stdout, format!("flux-gen {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -50,6 +55,19 @@ fn explain_knows_codes_and_exit_codes() {
         unknown.stderr,
         "error: there is nothing to explain under `FG999`\nhelp: `flux-gen explain` lists all codes\n"
     );
+}
+
+#[test]
+fn schemas_are_json_with_documentation() {
+    let sandbox = Sandbox::new();
+    for (args, property) in
+        [(&["schema"][..], "spec"), (&["schema", "minicluster"], "spec"), (&["schema", "project"], "output")]
+    {
+        let text = sandbox.run(args).exits(0).quietly().stdout;
+        let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let description = schema["properties"][property]["description"].as_str().unwrap_or_default();
+        assert!(!description.is_empty(), "{args:?}: {}", schema["properties"][property]);
+    }
 }
 
 #[test]

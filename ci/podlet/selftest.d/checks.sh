@@ -178,7 +178,7 @@ opt
 
 /viewsub:
 read-only" "$(log files main | grep -v 'Permission denied')"
-check 'claim: kept in the state folder' "$t" claim "$(cat "$state/pvc/$ns/claim/f")"
+check 'claim: kept in the state folder' "$t" claim "$(cat "$state/claims/$ns/claim/f")"
 
 t=$(now)
 apply <<YAML
@@ -304,6 +304,48 @@ k delete pod hooks >/dev/null
 check 'deletion: preStop, TERM ignored, KILL after 3 s' "$t" 'main started stopping 3' \
   "$(tr '\n' ' ' <"$state/host/hooks/log")$(awk -v a="$t" -v b="$(now)" 'BEGIN { print int(b - a) }')"
 check 'tty: a terminal in the container' "$t" /dev/pts/0 "$(log hooks main)"
+
+t=$(now)
+apply <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: probes}
+spec:
+  restartPolicy: OnFailure
+  terminationGracePeriodSeconds: 2
+  volumes:
+  - {name: v, emptyDir: {}}
+  - {name: conf, configMap: {name: conf}}
+  containers:
+  - name: server
+    image: $image
+    ports: [{name: web, containerPort: 7002}]
+    command: [perl, -MIO::Socket::INET, -e]
+    args:
+    - |
+      \$s = IO::Socket::INET->new(Listen => 5, LocalPort => 7002, ReuseAddr => 1) or die;
+      while (\$c = \$s->accept) {
+        \$l = <\$c>;
+        print \$c "HTTP/1.0 ", (\$l =~ m{/healthy} ? 200 : 500), " x\\r\\nContent-Length: 0\\r\\n\\r\\n";
+        close \$c;
+      }
+    readinessProbe: {httpGet: {path: /healthy, port: web}, periodSeconds: 1}
+  - name: sick
+    image: $image
+    command: [bash, -c, 'trap "echo -n told > /dev/termination-log; exit 9" TERM; if [ -e /v/again ]; then rm /v/bad; else touch /v/again /v/bad; fi; while :; do sleep 0.1; done']
+    livenessProbe: {exec: {command: [test, '!', -e, /v/bad]}, periodSeconds: 1, failureThreshold: 1}
+    volumeMounts: [{name: v, mountPath: /v}, {name: conf, mountPath: /conf}]
+YAML
+check 'httpGet readiness, liveness restart' "$t" 'True 1 9 told' \
+  "$(pod_is probes True "$ready") $(pod_is probes 1 '{.status.containerStatuses[1].restartCount}') $(k get pod probes -o 'jsonpath={.status.containerStatuses[1].lastState.terminated.exitCode} {.status.containerStatuses[1].lastState.terminated.message}')"
+k create configmap conf --from-literal=a=changed --from-literal=b=two --dry-run=client -o yaml | k apply -f - >/dev/null 2>&1
+for _ in {1..120}; do
+  seen=$("$podlet" exec --state "$state" -c sick "$ns/probes" -- cat /conf/a)
+  [[ $seen == changed ]] && break
+  sleep 0.1
+done
+check 'a mounted ConfigMap follows its object' "$t" changed "$seen"
+k delete pod probes --wait=false >/dev/null
 
 t=$(now)
 apply <<YAML

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154  # sourced by ../selftest, which sets image, ns, state, work, podlet
+# shellcheck disable=SC2154,SC2016  # sourced by ../selftest, which sets image, ns, state, work, podlet
 # The stand-in flux in Indexed Jobs: roll call, exit codes, certificates, signals.
 
 # The key pair of the documented test vector (secret bytes 00 to 1f), and another name for a second one.
@@ -81,22 +81,28 @@ spec:
         - {name: log, mountPath: /log}
 YAML
 }
-# Exit codes of all pods of a job, by index, once all have ended.
-codes() {
+# The first exit code of an index of a job, as podlet saw it: the Job controller soon deletes what a failed Job left.
+code_of() {
   local got=''
-  for _ in {1..200}; do
-    got=$(k get pods -l "job-name=$1" --sort-by '{.metadata.labels.batch\.kubernetes\.io/job-completion-index}' \
-      -o 'jsonpath={range .items[*]}{.status.containerStatuses[0].state.terminated.exitCode} {end}')
-    [[ $(wc -w <<<"$got") == "$2" ]] && break
+  for _ in {1..300}; do
+    got=$(sed -n "s|^podlet: [0-9:.]* $ns/$1-$2-[a-z0-9]*: main ended: \([0-9]*\) .*|\1|p" "$work/podlet.log" | head -n 1)
+    [[ -n $got ]] && break
     sleep 0.1
   done
   echo "$got"
 }
-flux_log() { log "$(pod_of "$1" "$2")" main; }
+# codes JOB INDEX…
+codes() {
+  local job=$1 out=() index
+  shift
+  for index in "$@"; do out+=("$(code_of "$job" "$index")"); done
+  echo "${out[*]}"
+}
+flux_log() { cat "$state/logs/$ns/$1-$2"-*/main.log; }
 
 t=$(now)
 flux_job f-ok 3 'flux submit -N3 --quiet --watch hostname; flux overlay status; flux getattr hostlist'
-check 'flux: three brokers, a job, all exit 0' "$t" '0 0 0 ' "$(codes f-ok 3)"
+check 'flux: three brokers, a job, all exit 0' "$t" '0 0 0' "$(codes f-ok 0 1 2)"
 check 'flux: what the leader saw' "$t" 'f-ok-0
 0 f-ok-0: full
 ├─ 1 f-ok-1: full
@@ -107,18 +113,18 @@ check 'flux: calls are recorded' "$t" 'broker -c /etc/flux' \
 
 t=$(now)
 flux_job f-fail 2 'flux run bash -c "exit 3"'
-check 'flux: the program fails: leader 3, follower 0' "$t" '3 0 ' "$(codes f-fail 2)"
+check 'flux: the program fails: leader 3, follower 0' "$t" '3 0' "$(codes f-fail 0 1)"
 
 t=$(now)
 # shellcheck disable=SC2016
 flux_job f-batch 2 'cd /tmp; printf "#!/bin/bash\nflux submit --flags waitable --output=o.txt bash -c \"exit 5\"\nflux submit --flags waitable true\nflux queue idle\nflux job wait --all\n" > b.sh; flux batch -N2 --flags waitable ./b.sh > id; flux job wait --all; echo rc=$?; cat flux-$(cat id).out'
-check 'flux: batch, a failing line is reported' "$t" 'rc=1' "$(codes f-batch 2 >/dev/null; flux_log f-batch 0 | grep ^rc=)"
+check 'flux: batch, a failing line is reported' "$t" 'rc=1' "$(codes f-batch 0 >/dev/null; flux_log f-batch 0 | grep ^rc=)"
 check 'flux: nested output' "$t" '0 jobs' "$(flux_log f-batch 0 | grep -o '0 jobs')"
 
 t=$(now)
 # shellcheck disable=SC2016
 flux_job f-bad 2 true '' '[ "$JOB_COMPLETION_INDEX" = 0 ] || OPTIONS="-Sno.such=1"'
-check 'flux: unknown attribute: that broker exits 1' "$t" 1 "$(codes f-bad 1 | tr -d ' ')"
+check 'flux: unknown attribute: that broker exits 1' "$t" 1 "$(codes f-bad 1)"
 check 'flux: unknown attribute: its words' "$t" 'flux-broker: no.such: unknown attribute' "$(flux_log f-bad 1)"
 
 t=$(now)
@@ -126,12 +132,12 @@ t=$(now)
 flux_job f-mode 2 true '' '[ "$JOB_COMPLETION_INDEX" = 1 ] || chmod 0440 /run/cert/curve.cert'
 check 'flux: certificate readable by the group' "$t" \
   'overlay.err[0]: Error loading certificate: /run/cert/curve.cert: readable by group/other' \
-  "$(codes f-mode 1 >/dev/null; flux_log f-mode 0)"
+  "$(codes f-mode 0 >/dev/null; flux_log f-mode 0)"
 
 t=$(now)
 flux_job f-quorum 3 true '-Sbroker.quorum=4'
 check 'flux: quorum out of range' "$t" 'broker.crit[0]: Error parsing broker.quorum attribute' \
-  "$(codes f-quorum 1 >/dev/null; flux_log f-quorum 0)"
+  "$(codes f-quorum 0 >/dev/null; flux_log f-quorum 0)"
 
 t=$(now)
 flux_job f-idle 2 '' '-Sbroker.rc2_none -Slocal-uri=local:///run/cert/local -Srundir=/run/flux'
@@ -143,8 +149,9 @@ for _ in {1..50}; do
   [[ $up == 1 ]] && break
   sleep 0.1
 done
-"$podlet" exec --state "$state" "$ns/$leader" -- bash -c 'PATH=$PATH:$(echo /opt/views/._view/*/bin); export PATH; flux proxy local:///run/cert/local flux shutdown'
-check 'flux: interactive, proxy, shutdown: all exit 0' "$t" '1 0 0 ' "$up $(codes f-idle 2)"
+# The broker's end is the container's, which may take the command along before it has said so.
+"$podlet" exec --state "$state" "$ns/$leader" -- bash -c 'PATH=$PATH:$(echo /opt/views/._view/*/bin); export PATH; flux proxy local:///run/cert/local flux shutdown' || true
+check 'flux: interactive, proxy, shutdown: all exit 0' "$t" '1 0 0' "$up $(codes f-idle 0 1)"
 
 t=$(now)
 flux_job f-term 2 'echo started; sleep 60'
@@ -153,14 +160,14 @@ for _ in {1..100}; do
   sleep 0.1
 done
 "$podlet" exec --state "$state" "$ns/$(pod_of f-term 0)" -- bash -c 'kill -TERM 1'
-check 'flux: TERM to a running leader: 129, follower 0' "$t" '129 0 ' "$(codes f-term 2)"
+check 'flux: TERM to a running leader: 129, follower 0' "$t" '129 0' "$(codes f-term 0 1)"
 
 t=$(now)
 # shellcheck disable=SC2016
 flux_job f-wait 3 true '' '[ "$JOB_COMPLETION_INDEX" != 2 ] || exec sleep 60'
 sleep 2
 "$podlet" exec --state "$state" "$ns/$(pod_of f-wait 0)" -- bash -c 'kill -TERM 1'
-check 'flux: TERM before quorum: leader 0, joined follower 0' "$t" '0 0' "$(codes f-wait 2 | xargs)"
+check 'flux: TERM before quorum: leader 0, joined follower 0' "$t" '0 0' "$(codes f-wait 0 1)"
 k delete job f-wait --wait=false >/dev/null
 
 t=$(now)

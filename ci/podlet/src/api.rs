@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::say::say;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -184,7 +185,7 @@ impl Client {
     pub fn reflect(&self, collection: &str, mut on_delta: impl FnMut(Delta)) -> ! {
         loop {
             if let Err(e) = self.list_and_watch(collection, &mut on_delta) {
-                eprintln!("podlet: watch {collection}: {e}");
+                say!("watch {collection}: {e}");
             }
             std::thread::sleep(Duration::from_millis(200));
         }

@@ -19,6 +19,7 @@ use crate::images::{ImageMap, Rule};
 use crate::logs::LogPump;
 use crate::net::{self, NodeNet};
 use crate::node::{self, Pods};
+use crate::say::say;
 use crate::{cleanup, podman};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -177,13 +178,13 @@ fn run(a: Run) -> Outcome<ExitCode> {
     let pods = Pods::new(ctx.clone());
     start_watches(&ctx, &pods);
     std::fs::write(state.join("ready"), format!("{}\n", std::process::id()))?;
-    eprintln!("podlet: node {} ready after {:.2} s", ctx.options.node, begun.elapsed().as_secs_f64());
+    say!("node {} ready after {:.2} s", ctx.options.node, begun.elapsed().as_secs_f64());
     let signal = signals.forever().next();
-    eprintln!("podlet: signal {}: stopping all pods", signal.unwrap_or_default());
+    say!("signal {}: stopping all pods", signal.unwrap_or_default());
     std::fs::remove_file(state.join("ready"))?;
     pods.shut_down();
     if let Err(e) = node::mark(&ctx, false) {
-        eprintln!("podlet: node: {e}");
+        say!("node: {e}");
     }
     cleanup::leftovers(&state)?;
     Ok(ExitCode::SUCCESS)

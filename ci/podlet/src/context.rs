@@ -14,6 +14,7 @@ use crate::dns::{DOMAIN, Zone};
 use crate::images::ImageMap;
 use crate::logs::LogPump;
 use crate::net::NodeNet;
+use crate::say::say;
 use crate::spec::{DnsPolicy, FieldRef, Meta, PodSpec};
 
 /// Settings of one run.
@@ -192,7 +193,7 @@ impl Context {
 
     /// Tells the user about a pod, as the kubelet does.
     pub fn event(&self, pod: &Meta, kind: &str, reason: &str, message: &str) {
-        eprintln!("podlet: {}/{}: {reason}: {message}", pod.namespace, pod.name);
+        say!("{}/{}: {reason}: {message}", pod.namespace, pod.name);
         let now = jiff::Timestamp::now();
         let event = json!({
             "apiVersion": "v1", "kind": "Event",
@@ -204,7 +205,7 @@ impl Context {
             "firstTimestamp": seconds(now), "lastTimestamp": seconds(now), "count": 1
         });
         if let Err(e) = self.client.post(&format!("/api/v1/namespaces/{}/events", pod.namespace), &event) {
-            eprintln!("podlet: event {reason}: {e}");
+            say!("event {reason}: {e}");
         }
     }
 }

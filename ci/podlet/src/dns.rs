@@ -12,6 +12,7 @@ use simple_dns::rdata::{A, PTR, RData, SRV};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 
 use crate::api::{Delta, text_at};
+use crate::say::say;
 
 /// The cluster domain.
 pub const DOMAIN: &str = "cluster.local";
@@ -222,7 +223,7 @@ pub fn serve(zone: &Zone, ip: Ipv4Addr) -> std::io::Result<()> {
     std::thread::spawn(move || {
         for stream in tcp.incoming().flatten() {
             if let Err(e) = serve_tcp(&for_tcp, stream) {
-                eprintln!("podlet: dns over tcp: {e}");
+                say!("dns over tcp: {e}");
             }
         }
     });

@@ -2,6 +2,7 @@
 //!
 //! One thread follows all files and appends what is new to `STATE/logs/<ns>/<pod>/<container>.log`.
 
+use crate::say::say;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -29,7 +30,7 @@ impl LogPump {
                 let mut all = inner.0.lock().unwrap_or_else(PoisonError::into_inner);
                 for (source, follow) in all.iter_mut() {
                     if let Err(e) = copy_new(source, follow) {
-                        eprintln!("podlet: log {}: {e}", source.display());
+                        say!("log {}: {e}", source.display());
                     }
                 }
             }

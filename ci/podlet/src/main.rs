@@ -12,6 +12,7 @@ mod logs;
 mod net;
 mod node;
 mod podman;
+mod say;
 mod spec;
 mod volumes;
 mod worker;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::api::{ApiError, Delta, STRATEGIC_MERGE, text_at};
 use crate::context::{Context, Pod, seconds};
+use crate::say::say;
 use crate::spec::{DecodeError, Meta, PodSpec, decode};
 use crate::worker::{Msg, Worker};
 
@@ -58,7 +59,7 @@ impl Pods {
         }
         for (uid, (_, thread)) in workers {
             if thread.join().is_err() {
-                eprintln!("podlet: the worker of pod {uid} had crashed");
+                say!("the worker of pod {uid} had crashed");
             }
         }
     }
@@ -81,7 +82,7 @@ impl Pods {
         let node = text_at(&pod, "/spec/nodeName");
         if node.is_empty() {
             if let Err(e) = self.bind(&pod) {
-                eprintln!("podlet: bind {}: {e}", text_at(&pod, "/metadata/name"));
+                say!("bind {}: {e}", text_at(&pod, "/metadata/name"));
             }
         } else if node == self.ctx.options.node {
             self.run(pod);
@@ -117,7 +118,7 @@ impl Pods {
         let meta: Meta = match serde_json::from_value(pod["metadata"].clone()) {
             Ok(meta) => meta,
             Err(e) => {
-                eprintln!("podlet: pod metadata: {e}");
+                say!("pod metadata: {e}");
                 return;
             }
         };
@@ -230,7 +231,7 @@ pub fn heartbeats(ctx: Arc<Context>) {
         loop {
             std::thread::sleep(HEARTBEAT);
             if let Err(e) = renew(&ctx) {
-                eprintln!("podlet: lease: {e}");
+                say!("lease: {e}");
             }
         }
     });

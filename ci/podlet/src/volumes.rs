@@ -117,7 +117,7 @@ impl<'a> Volumes<'a> {
             let ns = &self.pod.meta.namespace;
             let path = format!("/api/v1/namespaces/{ns}/persistentvolumeclaims/{}", claim.claim_name);
             self.ctx.client.get(&path).map_err(text)?;
-            let dir = self.ctx.options.state.join("pvc").join(ns).join(&claim.claim_name);
+            let dir = self.ctx.options.state.join("claims").join(ns).join(&claim.claim_name);
             make_dir(&dir, 0o777)?;
             own_tree(&dir, self.fs_group(), claim.read_only).map_err(text)?;
             return Ok(Source { path: dir, read_only: claim.read_only, image: None });

@@ -8,9 +8,9 @@ super::codes! {
     NOT_WITH_IMAGE_MOUNT = "FG305", "field without meaning for a mounted view", "With `view-mount: image` there is no init container, so its working directory, resources and security context have no place. Remove the field, or use `view-mount: copy`.";
     PATCH_FAILED = "FG306", "patch does not fit", "A patch of the project file names a field that the object's kind has not, changes what makes the object what it is (kind, name, namespace), or leaves something that is no such object any more.";
     PATCH_UNUSED = "FG307", "patch without a target", "No rendered object matches the patch's target. Look at cluster, kind and name; names are those before the hash suffix.";
-    CERTIFICATE_UNUSED_SECRET_NAME = "FG308", "secret-name without effect", "The setting `secret-name` names a Secret that exists in the cluster, so it goes with `secrets: existing` only.";
+    SECRET_NAME_UNUSED = "FG308", "secret-name without effect", "The setting `secret-name` names a Secret that exists in the cluster, so it goes with `secrets: existing` only.";
     DEFAULT_IMAGE = "FG309", "image left out", "The MiniCluster API has a default image for containers (`ghcr.io/rse-ops/accounting:app-latest`), which is hardly ever what is meant. flux-gen uses it as the API says and warns. Write `image`.";
-    HOST_NOT_LISTED = "FG310", "pods are not in the host list", "A broker finds its rank by its pod's host name in the list of hosts. With `bursting.hostlist`, or a `leadBroker` and `clusters`, the list is written by the user; pods of this cluster that are not in it could never join.";
+    LEADER_NOT_FIRST = "FG310", "leader is not the first host", "A broker finds its rank by its pod's host name in the list of hosts, and rank 0 leads. In a list written by the user (`bursting.hostlist`) the pod of index 0 has to come first, unless another cluster leads.";
     REFUSED_OBJECT = "FG320", "object that an API server refuses", "flux-gen checks every object it has made, patches included, against the rules by which a Kubernetes API server of the target version accepts objects. The path in the message is the field of the object; the cause is a patch, a setting, or a case that the rules on specs have missed.";
     RENDER_BUG = "FG390", "a script could not be rendered", "A bug in flux-gen: please report it with the spec.";
 }

@@ -18,6 +18,7 @@ super::codes! {
     PORT_RANGE = "FG216", "port out of range", "A port is a number from 1 to 65535.";
     DUPLICATE_PORT = "FG217", "port listed twice", "One container lists the same port twice; the Service made from it would be refused.";
     PORT_TAKEN = "FG218", "port already taken in the pod", "All containers of a pod share one network, so only one of them can listen on a port. The broker of the leader listens on 8050.";
+    SIDECAR_RUNS_ON = "FG219", "sidecar that keeps the Job running", "A container beside the one that runs Flux looks like a daemon: it has ports, or runs its image's own program. From Kubernetes 1.29 flux-gen makes a native sidecar of it, which ends with the others. On an older target it is an ordinary container, and the Job only completes when it has ended by itself.";
     RUN_FLUX = "FG220", "not exactly one container runs Flux", "Of several containers exactly one must say `runFlux: true`. A single container always runs Flux. The Flux Operator refuses such documents without a message.";
     COMMAND_AND_SCRIPT = "FG221", "command and script together", "A container has one thing to run. `commands.script` is run in place of `command`, so give one of them. In a container that does not run Flux the command wins and the script is not run.";
     LAUNCHER_AND_BATCH = "FG222", "launcher and batch together", "`launcher` says that the command submits its own jobs; `batch` says that each of its lines is a job to submit. It cannot be both.";

@@ -7,6 +7,7 @@ use super::security;
 use super::volumes::mounts;
 use super::written::{flag, number, owned, text, texts};
 use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
+use crate::model::kubernetes::Feature;
 use crate::model::settings::{Settings, SidecarKind};
 use crate::model::words::{self, CommandText};
 use crate::model::{Entrypoint, Hooks, Pod, ResourceList, Runner, ServiceContainer, Sidecar, User, Words};
@@ -39,17 +40,12 @@ pub(super) fn runner(
     let default = Container::default();
     let written = runner_spec(spec, index).map_or(&default, |c| &c.value);
     let user = user(written);
-    if let Some(span) = written.command.as_ref().map(|c| c.span) {
-        if let Some(CommandText::OpenQuote(_)) = text(&written.command).map(words::classify) {
-            diagnostics.push(
-                Diagnostic::warning(
-                    codes::OPEN_QUOTE,
-                    span,
-                    "the command has an open quote, so its quotes are taken as letters",
-                )
-                .help("write \"it's\" with double quotes around, or close the quote"),
-            );
-        }
+    if let Some(span) = written.command.as_ref().map(|c| c.span)
+        && let Some(CommandText::OpenQuote(_)) = text(&written.command).map(words::classify)
+    {
+        let message = "the command has an open quote, so its quotes are taken as letters";
+        let help = "write \"it's\" with double quotes around, or close the quote";
+        diagnostics.push(Diagnostic::warning(codes::OPEN_QUOTE, span, message).help(help));
     }
     Runner {
         index,
@@ -105,6 +101,21 @@ pub(super) fn services(spec: &MiniClusterSpec) -> Vec<ServiceContainer> {
         .collect()
 }
 
+/// Native sidecars where Kubernetes has none cannot be.
+pub(super) fn check_sidecars(spec: &MiniClusterSpec, settings: &Settings, found: &mut Diagnostics) {
+    let version = settings.kubernetes_version;
+    if settings.sidecar != SidecarKind::Native || version.has(Feature::NativeSidecars) {
+        return;
+    }
+    for container in spec.containers.iter().flat_map(|c| c.value.iter()).filter(|c| !flag(&c.run_flux)) {
+        let message = format!("`sidecar: native` needs native sidecars, which Kubernetes {version} has not");
+        found.push(
+            Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, container.span, message)
+                .help("set `kubernetes-version` to 1.29 or later, or `sidecar: ordinary`"),
+        );
+    }
+}
+
 /// A daemon would keep the Job running for ever: it has ports, or runs its image's own program.
 fn is_native(written: &Container, settings: &Settings) -> bool {
     match settings.sidecar {
@@ -112,7 +123,7 @@ fn is_native(written: &Container, settings: &Settings) -> bool {
         SidecarKind::Ordinary => false,
         SidecarKind::Auto => {
             let has_work = text(&written.command).is_some() || script(written).is_some();
-            settings.kubernetes_version.has(crate::model::kubernetes::Feature::NativeSidecars)
+            settings.kubernetes_version.has(Feature::NativeSidecars)
                 && (ports(written).next().is_some() || !has_work)
         }
     }
@@ -288,7 +299,7 @@ fn lifecycle(written: Option<&Spanned<LifeCycle>>) -> Option<core::Lifecycle> {
 pub(super) fn resources(written: Option<&Spanned<Resources>>) -> Option<core::ResourceRequirements> {
     let limits = written.and_then(|r| quantities(r.limits.as_ref()));
     let requests = written.and_then(|r| quantities(r.requests.as_ref()));
-    (limits.is_some() || requests.is_some()).then(|| core::ResourceRequirements { limits, requests, claims: None })
+    (limits.is_some() || requests.is_some()).then_some(core::ResourceRequirements { limits, requests, claims: None })
 }
 
 /// Quantities by resource name; `None` when there is none.

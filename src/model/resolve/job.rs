@@ -72,6 +72,7 @@ pub(super) fn pod(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mut
         labels: texts(&pod.labels),
         annotations: texts(&pod.annotations),
         spec: pod_spec,
+        services_restart_policy: owned(&pod.restart_policy).unwrap_or_else(|| "OnFailure".to_owned()),
         spread: !spec.network.as_ref().is_some_and(|n| flag(&n.disable_affinity)),
     }
 }

@@ -14,8 +14,8 @@ mod written;
 
 use super::settings::{ANNOTATION_PREFIX, Layers, Origin, SecretBackend, Settings};
 use super::{Certificate, Cluster, Logging, Network, Size};
-use crate::diag::Diagnostics;
 use crate::diag::codes::model as codes;
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::spec::MiniCluster;
 use crate::spec::project::Project;
 use sha2::{Digest, Sha256};
@@ -117,6 +117,19 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let view = view::view(&spec.spec, settings, &mut diagnostics);
     let index = containers::runner_index(&spec.spec);
     containers::check_images(&spec.spec, &mut diagnostics);
+    if spec.spec.containers.as_ref().is_some_and(|c| c.value.len() > 1) {
+        containers::check_sidecars(&spec.spec, settings, &mut diagnostics);
+    }
+    if settings.secrets == SecretBackend::Plain && settings.secret_name.is_some() {
+        diagnostics.push(
+            Diagnostic::warning(
+                codes::SECRET_NAME_UNUSED,
+                spec.metadata.name.as_ref().map_or(spec.span, |n| n.span),
+                "the setting `secret-name` has no effect with `secrets: plain`",
+            )
+            .help("remove it, or use `secrets: existing`"),
+        );
+    }
     let program = program::program(&spec.spec, index, size, settings, &mut diagnostics);
     let broker = broker::broker(
         &spec.spec,
@@ -160,7 +173,7 @@ fn size(spec: &MiniCluster) -> Size {
     let pods = number(&spec.spec.size).unwrap_or(1).max(1);
     let max = number(&spec.spec.max_size).unwrap_or(0).max(pods);
     let min = number(&spec.spec.min_size).filter(|n| *n > 0);
-    Size { pods, max, quorum: min.or((max > pods).then_some(pods)), elastic: spec.spec.max_size.is_some() }
+    Size { pods, max, quorum: min.or((max > pods).then_some(pods)), elastic: number(&spec.spec.max_size).is_some_and(|n| n > 0) }
 }
 
 fn network(spec: &MiniCluster, name: &str) -> Network {
@@ -203,5 +216,5 @@ pub fn secret_name(owner: &str, public_key: &str) -> String {
 
 /// A note that tells where a number came from.
 fn origin_note(diagnostics: &mut Diagnostics, span: crate::diag::Span, message: String) {
-    diagnostics.push(crate::diag::Diagnostic::note(codes::ORIGIN, span, message));
+    diagnostics.push(Diagnostic::note(codes::ORIGIN, span, message));
 }

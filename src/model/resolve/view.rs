@@ -3,7 +3,8 @@
 use super::containers::{pull_policy, resources};
 use super::security;
 use super::written::{flag, owned, text};
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
+use crate::model::kubernetes::Feature;
 use crate::model::settings::{Settings, ViewMount};
 use crate::model::{View, ViewKind};
 use crate::spec::minicluster::{FluxContainer, MiniClusterSpec};
@@ -17,7 +18,7 @@ pub(super) fn is_arm(spec: &MiniClusterSpec) -> bool {
 }
 
 /// Resolves `flux.container`.
-pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, _diagnostics: &mut Diagnostics) -> View {
+pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mut Diagnostics) -> View {
     let default = FluxContainer::default();
     let written = spec.flux.as_ref().and_then(|f| f.container.as_ref()).map_or(&default, |c| &c.value);
     let image = if is_arm(spec) { DEFAULT_IMAGE_ARM } else { DEFAULT_IMAGE };
@@ -26,6 +27,9 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, _diagnostics: &m
         (false, ViewMount::Copy) => ViewKind::Copy,
         (false, ViewMount::Image) => ViewKind::Image,
     };
+    if kind == ViewKind::Image {
+        check_mounted(spec, written, settings, diagnostics);
+    }
     View {
         kind,
         name: owned(&written.name).unwrap_or_else(|| "flux-view".to_owned()),
@@ -36,6 +40,34 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, _diagnostics: &m
         working_dir: owned(&written.working_dir),
         resources: resources(written.resources.as_ref()),
         security_context: security::container(written.security_context.as_ref()),
+    }
+}
+
+/// A mounted view needs a Kubernetes that can mount images, and has no init container to configure.
+fn check_mounted(spec: &MiniClusterSpec, written: &FluxContainer, settings: &Settings, found: &mut Diagnostics) {
+    let version = settings.kubernetes_version;
+    if !version.has(Feature::ImageVolumes) && !settings.image_volume_gate {
+        let message = format!("`view-mount: image` needs image volumes, which Kubernetes {version} has not on by default");
+        let span = spec.flux.as_ref().map_or_else(|| spec.containers.as_ref().map(|c| c.span), |f| Some(f.span));
+        let diagnostic = match span {
+            Some(span) => Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, span, message),
+            None => Diagnostic::global_error(codes::NEEDS_NEWER_KUBERNETES, message),
+        };
+        found.push(diagnostic.help(
+            "set `kubernetes-version` to 1.35 or later, or `image-volume-gate` where the feature gate is on, or `view-mount: copy`",
+        ));
+    }
+    let useless = [
+        ("workingDir", written.working_dir.as_ref().map(|v| v.span)),
+        ("resources", written.resources.as_ref().map(|v| v.span)),
+        ("securityContext", written.security_context.as_ref().map(|v| v.span)),
+    ];
+    for (field, span) in useless.into_iter().filter_map(|(field, span)| span.map(|span| (field, span))) {
+        let message = format!("`flux.container.{field}` is for the init container, which a mounted view has not");
+        found.push(
+            Diagnostic::error(codes::NOT_WITH_IMAGE_MOUNT, span, message)
+                .help("remove it, or use the setting `view-mount: copy`"),
+        );
     }
 }
 

@@ -11,6 +11,7 @@ flux_gen_strict={{ strict|int }}
 flux_gen_status=0
 flux_gen_child=
 flux_gen_signalled=
+flux_gen_post=
 
 flux_gen_say() {
     [ "$flux_gen_quiet" = 1 ] || printf 'flux-gen: %s\n' "$*"
@@ -31,9 +32,11 @@ flux_gen_on_term() {
     kill -TERM "$flux_gen_child" 2>/dev/null || true
 }
 
-# Whatever a later hook does, a failed program stays the result.
+# Whatever a later hook does, a failed program stays the result. A follower whose work is done is ended from outside, so
+# its last hook runs here.
 flux_gen_on_exit() {
     flux_gen_code=$?
+    if [ -n "$flux_gen_post" ]; then flux_gen_hook "$flux_gen_post" loud; fi
     if [ "$flux_gen_status" != 0 ]; then exit "$flux_gen_status"; fi
     exit "$flux_gen_code"
 }

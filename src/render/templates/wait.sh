@@ -196,6 +196,7 @@ flux_gen_follow() {
             return 0
 {% else %}
             flux_gen_failures=0
+            flux_gen_post=/flux_operator/{{ hooks }}-post.sh
             flux_gen_say "the broker ended in order; waiting for a leader or the end of the Job"
 {% endif %}
         else
@@ -216,6 +217,7 @@ if [ "$flux_gen_role" = leader ]; then flux_gen_lead; else flux_gen_follow; fi
 {% else %}
 flux_gen_follow
 {% endif %}
+flux_gen_post=
 flux_gen_hook /flux_operator/{{ hooks }}-post.sh loud
 : > "$viewbase/flux-operator-complete.txt"
 exit "$flux_gen_status"

@@ -1,8 +1,9 @@
 //! Bursting: the clusters that join, the leader that is joined, and host lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::{Check, shown, text};
+use super::reserved::MOST_PODS;
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
 use crate::flux::Hostlist;
@@ -116,18 +117,26 @@ fn hostlist(check: &mut Check<'_>, written: &Spanned<String>) {
             return;
         }
     };
+    // Numbers of hosts come from ranges, so a short text can mean more than memory holds.
+    let most = 10 * usize::try_from(MOST_PODS).unwrap_or(usize::MAX);
+    if hosts.len() > most {
+        let message = format!("the hostlist has {} hosts, more than {most}", hosts.len());
+        check.error(codes::HOSTLIST, written.span, message, "list the hosts that there are");
+        return;
+    }
     if let Some(twice) = hosts.first_repeated() {
         let message = format!("host `{}` stands twice in the hostlist", shown(&twice));
         check.error(codes::HOSTLIST, written.span, message, "list each host once: its place is its rank");
     }
-    for host in hosts.iter() {
-        if let Err(wrong) = host.split('.').try_for_each(domain_label) {
-            let message = format!("host `{}` of the hostlist: {wrong}", shown(&host));
-            check.error(codes::HOSTLIST, written.span, message, "brokers refuse such names");
-        }
+    let bad = hosts.iter().find_map(|host| host.split('.').try_for_each(domain_label).err().map(|wrong| (host, wrong)));
+    if let Some((host, wrong)) = bad {
+        let message = format!("host `{}` of the hostlist: {wrong}", shown(&host));
+        check.error(codes::HOSTLIST, written.span, message, "brokers refuse such names");
     }
     // Names with a suffix are known to the model only.
-    let missing = missing_hosts(check, &hosts);
+    let listed: BTreeSet<String> = hosts.iter().collect();
+    let own = (0..check.size().clamp(0, MOST_PODS.cast_signed())).map(|index| format!("{}-{index}", check.name()));
+    let missing = own.into_iter().find(|host| !listed.contains(host));
     if let (Some(host), 0) = (missing, check.context.name_suffix) {
         let message = format!("host `{host}` of this cluster is not in the hostlist");
         let help = "a broker that does not find itself exits at once: add the hosts of this cluster";
@@ -138,11 +147,4 @@ fn hostlist(check: &mut Check<'_>, written: &Spanned<String>) {
 /// The labels that flux-core takes in bootstrap host names: letters, digits and inner hyphens, 1 to 63.
 fn domain_label(label: &str) -> Result<(), Wrong> {
     syntax::dns1123_label(&label.to_ascii_lowercase())
-}
-
-/// The first of this cluster's hosts that a list lacks.
-pub(super) fn missing_hosts(check: &Check<'_>, hosts: &Hostlist) -> Option<String> {
-    (0..check.size().clamp(0, 100_000))
-        .map(|index| format!("{}-{index}", check.name()))
-        .find(|host| hosts.find(host).is_none())
 }

@@ -6,7 +6,7 @@ use crate::spec::minicluster::{Container, Flux, FluxContainer, MiniClusterSpec};
 use crate::spec::{MiniCluster, Spanned};
 
 use super::RuleContext;
-use super::reserved::{DEFAULT_MOUNT_PATH, DEFAULT_VIEW_NAME};
+use super::reserved::{DEFAULT_MOUNT_PATH, DEFAULT_VIEW_NAME, MOST_PODS};
 
 /// What a container is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +38,9 @@ impl<'a> Place<'a> {
         match (self.name(), self.role) {
             (_, Role::Runner) => "the container that runs Flux".to_owned(),
             (Some(name), Role::Sidecar) => format!("sidecar `{}`", name.value),
-            (None, Role::Sidecar) => "a container that does not run Flux".to_owned(),
+            (None, Role::Sidecar) => "this container".to_owned(),
             (Some(name), Role::Service) => format!("service `{}`", name.value),
-            (None, Role::Service) => "a service".to_owned(),
+            (None, Role::Service) => "this service".to_owned(),
         }
     }
 }
@@ -61,13 +61,12 @@ impl<'a> Check<'a> {
     pub(super) fn new(cluster: &'a MiniCluster, context: &'a RuleContext) -> Self {
         let spec = &cluster.spec.value;
         let written = spec.containers.as_ref().map(|list| list.value.as_slice()).unwrap_or_default();
-        let containers = written
-            .iter()
-            .map(|c| {
-                let runs = written.len() == 1 || is_true(&c.run_flux);
-                Place { role: if runs { Role::Runner } else { Role::Sidecar }, container: &c.value, span: c.span }
-            })
-            .collect();
+        let assumed = assumed_runner(written);
+        let places = written.iter().enumerate().map(|(index, c)| {
+            let runs = is_true(&c.run_flux) || assumed == Some(index);
+            Place { role: if runs { Role::Runner } else { Role::Sidecar }, container: &c.value, span: c.span }
+        });
+        let containers = places.collect();
         let services = spec.services.iter().flat_map(|list| &list.value);
         let services = services.map(|c| Place { role: Role::Service, container: &c.value, span: c.span }).collect();
         Self { cluster, spec, context, containers, services, found: Diagnostics::new() }
@@ -120,6 +119,11 @@ impl<'a> Check<'a> {
         self.spec.max_size.as_ref().map(|size| size.value).filter(|size| *size != 0).unwrap_or_else(|| self.size())
     }
 
+    /// Number of hosts that are registered: the largest size, within what a Job can have.
+    pub(super) fn hosts(&self) -> u32 {
+        u32::try_from(self.max_size()).unwrap_or(1).clamp(1, MOST_PODS)
+    }
+
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
     }
@@ -143,11 +147,12 @@ impl<'a> Check<'a> {
         match form(&written.value) {
             Ok(()) => true,
             Err(wrong) => {
-                self.push(Diagnostic::error(
-                    code,
-                    written.span,
-                    format!("{what} `{}`: {wrong}", shown(&written.value)),
-                ));
+                let message = format!("{what} `{}`: {wrong}", shown(&written.value));
+                let mut diagnostic = Diagnostic::error(code, written.span, message);
+                if let Some(near) = nearest(&written.value, form) {
+                    diagnostic = diagnostic.help(format!("write `{near}`"));
+                }
+                self.push(diagnostic);
                 false
             }
         }
@@ -190,6 +195,24 @@ impl<'a> Check<'a> {
         self.error(code, written.span, message, help);
         false
     }
+}
+
+/// Which container runs Flux when none says so: the only one; of several (an error) the first without a name, so that other
+/// rules speak of what was most likely meant.
+fn assumed_runner(containers: &[Spanned<Container>]) -> Option<usize> {
+    if containers.len() > 1 && containers.iter().any(|c| is_true(&c.run_flux)) {
+        return None;
+    }
+    Some(containers.iter().position(|c| text(&c.name).is_none()).unwrap_or(0))
+}
+
+/// The text with blanks replaced, or in lower case with hyphens, if that has the form.
+fn nearest(written: &str, form: impl Fn(&str) -> Result<(), Wrong>) -> Option<String> {
+    let written = written.trim();
+    let lower = || written.to_lowercase();
+    let candidates =
+        [written.replace(' ', "_"), lower(), lower().replace([' ', '_'], "-"), lower().replace([' ', '_', '.'], "-")];
+    candidates.into_iter().find(|candidate| form(candidate).is_ok())
 }
 
 /// A text that was written and is not empty: the API takes an empty text for one left out.

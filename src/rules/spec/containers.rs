@@ -3,6 +3,7 @@
 use super::check::{Check, Place, Role, is_true, shown, text};
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
+use crate::model::kubernetes::Feature;
 use crate::spec::Spanned;
 use crate::spec::minicluster::Commands;
 
@@ -20,10 +21,12 @@ pub(super) fn check(check: &mut Check<'_>) {
         }
     }
     sidecars_without_flux(check);
+    sidecars_that_run_on(check);
 }
 
 fn exactly_one_runner(check: &mut Check<'_>) {
-    let runners: Vec<Place<'_>> = check.containers.iter().filter(|p| p.role == Role::Runner).copied().collect();
+    let says_so = |place: &&Place<'_>| is_true(&place.container.run_flux) || check.containers.len() == 1;
+    let runners: Vec<Place<'_>> = check.containers.iter().filter(says_so).copied().collect();
     match (check.containers.len(), runners.as_slice()) {
         (_, [_]) => {}
         (0, _) => {
@@ -183,6 +186,24 @@ fn pull(check: &mut Check<'_>, place: Place<'_>) {
     if let (true, Some(policy)) = (is_true(&container.pull_always), policy) {
         let message = format!("imagePullPolicy `{}` has no effect: pullAlways wins", shown(&policy.value));
         check.warn(codes::NO_EFFECT, policy.span, message, "remove one of the two");
+    }
+}
+
+/// Before native sidecars the Job waits for every container to end.
+fn sidecars_that_run_on(check: &mut Check<'_>) {
+    let target = check.context.kubernetes;
+    if target.has(Feature::NativeSidecars) {
+        return;
+    }
+    for place in check.containers.clone() {
+        let has_ports = place.container.ports.as_ref().is_some_and(|ports| !ports.value.is_empty());
+        let has_work = text(&place.container.command).is_some() || script(place).is_some();
+        if place.role == Role::Sidecar && (has_ports || !has_work) {
+            let message = format!("{} keeps the Job running if it does not end by itself", place.describe());
+            let help =
+                format!("Kubernetes {target} has no native sidecars: end it, or set the target to 1.29 or newer");
+            check.warn(codes::SIDECAR_RUNS_ON, place.span, message, help);
+        }
     }
 }
 

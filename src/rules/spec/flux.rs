@@ -1,6 +1,6 @@
 //! How Flux is started: durations, tree, policies, words, and fields that need the operator.
 
-use super::check::{Check, shown, text};
+use super::check::{Check, is_true, shown, text};
 use crate::diag::Diagnostic;
 use crate::diag::codes::spec as codes;
 use crate::flux::{FluxDuration, Topology};
@@ -26,6 +26,10 @@ pub(super) fn check(check: &mut Check<'_>) {
     if let Some(scheduler) = &flux.scheduler {
         let policies = &["fcfs", "easy", "hybrid", "conservative"];
         check.one_of(codes::QUEUE_POLICY, "queue policy", &scheduler.value.queue_policy, policies);
+        if let (Some(policy), true) = (text(&scheduler.value.queue_policy), is_true(&scheduler.value.simple)) {
+            let message = format!("queue policy `{}` has no effect on the simple scheduler", shown(&policy.value));
+            check.warn(codes::NO_EFFECT, policy.span, message, "remove it, or `simple: true`");
+        }
     }
     if let Some(secret) = text(&flux.munge_secret) {
         let message = "mungeSecret has no effect, in the Flux Operator neither";
@@ -51,7 +55,7 @@ fn topology(check: &mut Check<'_>, flux: &Flux) {
     let topology: Topology = match written.value.parse() {
         Ok(topology) => topology,
         Err(wrong) => {
-            let message = format!("topology `{}`: {wrong}", shown(&written.value));
+            let message = wrong.to_string();
             check.error(
                 codes::TOPOLOGY,
                 written.span,
@@ -62,7 +66,7 @@ fn topology(check: &mut Check<'_>, flux: &Flux) {
         }
     };
     let Some(minimal) = flux.minimal_service.as_ref().filter(|flag| flag.value) else { return };
-    let size = u32::try_from(check.max_size()).unwrap_or(1);
+    let size = check.hosts();
     if (1..size).any(|rank| topology.parent(rank, size) != Some(0)) {
         let message =
             format!("minimalService makes only the leader reachable, but `{}` is no flat tree", shown(&written.value));

@@ -24,6 +24,7 @@ pub use reserved::*;
 pub use resources::{is_extended_resource, is_standard_resource};
 
 use crate::diag::Diagnostics;
+use crate::flux::FluxVersion;
 use crate::model::kubernetes::KubernetesVersion;
 use crate::spec::MiniCluster;
 
@@ -36,6 +37,8 @@ pub struct RuleContext {
     pub kubernetes: KubernetesVersion,
     /// Bytes that a strategy adds to the name of the Job and its hosts, the hyphen included (0 for stable names).
     pub name_suffix: usize,
+    /// Version of flux-core in the view or image, if it is declared.
+    pub flux_version: Option<FluxVersion>,
 }
 
 /// Every problem of one MiniCluster.

@@ -1,12 +1,10 @@
 //! Sizes, counts and limits.
 
 use super::check::Check;
+use super::reserved::MOST_PODS;
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Span};
 use crate::model::kubernetes::Feature;
-
-/// Most pods of an Indexed Job (Kubernetes `batch` validation).
-const MOST_PODS: i32 = 100_000;
 
 pub(super) fn check(check: &mut Check<'_>) {
     sizes(check);

@@ -32,5 +32,8 @@ pub const DEFAULT_VIEW_NAME: &str = "flux-view";
 /// Longest mount path of the view, in bytes: the broker's run directory below it may have 96 (flux-broker-attributes, `rundir`).
 pub const LONGEST_MOUNT_PATH: usize = 80;
 
+/// Most pods of an Indexed Job (Kubernetes `batch` validation); rules look at no more hosts than this.
+pub const MOST_PODS: u32 = 100_000;
+
 /// Port of the brokers.
 pub const BROKER_PORT: i32 = 8050;

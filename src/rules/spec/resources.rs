@@ -7,7 +7,7 @@ use crate::diag::Span;
 use crate::diag::codes::spec as codes;
 use crate::object::quantity::Quantity;
 use crate::rules::syntax;
-use crate::spec::minicluster::Resources;
+use crate::spec::minicluster::{Container, Resources};
 use crate::spec::{IntOrString, Map, Spanned};
 
 pub(super) fn check(check: &mut Check<'_>) {
@@ -133,12 +133,29 @@ fn container(check: &mut Check<'_>, resources: &Resources) {
     }
 }
 
+/// What a container requests; a request defaults to the limit.
+fn requested(container: &Container, name: &str) -> Quantity {
+    let Some(resources) = &container.resources else { return Quantity::ZERO };
+    let amount = |map: &Option<Spanned<Map<IntOrString>>>| {
+        map.as_ref().and_then(|map| map.value.get(name)).and_then(|amount| amount.value.to_string().parse().ok())
+    };
+    amount(&resources.value.requests).or_else(|| amount(&resources.value.limits)).unwrap_or(Quantity::ZERO)
+}
+
 fn pod(check: &mut Check<'_>, written: &Spanned<Map<IntOrString>>) {
     let found = amounts(check, &written.value);
     for (name, (_, span, _)) in &found {
         if !matches!(*name, "cpu" | "memory") && !name.starts_with("hugepages-") {
             let message = format!("a whole pod cannot have `{name}`");
             check.error(codes::POD_RESOURCES, *span, message, "move it to a container's `resources`");
+        }
+    }
+    for (name, (amount, span, written)) in &found {
+        let together =
+            check.containers.iter().fold(Quantity::ZERO, |sum, place| sum.plus(requested(place.container, name)));
+        if *amount < together {
+            let message = format!("{name} `{written}` of the pod is less than its containers request together");
+            check.error(codes::POD_RESOURCES, *span, message, "raise it, or leave it out");
         }
     }
 }

@@ -9,6 +9,7 @@ use super::Msg;
 use super::container::Handle;
 use crate::context::Context;
 use crate::podman;
+use crate::say::say;
 use crate::spec::{Container, HttpGet, Probe};
 
 /// Which question a probe answers.
@@ -53,7 +54,7 @@ pub fn watch(ctx: Arc<Context>, key: usize, handle: Arc<Handle>, container: Cont
     }
     std::thread::spawn(move || {
         if let Err(e) = ctx.net.enter() {
-            eprintln!("podlet: probes of {}: {e}", container.name);
+            say!("probes of {}: {e}", container.name);
             return;
         }
         let mut turns: Vec<Turn> = container.startup_probe.iter().map(|p| Turn::new(Kind::Startup, p)).collect();

@@ -15,6 +15,7 @@ use super::probe;
 use super::start::Paths;
 use crate::context::Context;
 use crate::podman;
+use crate::say::say;
 use crate::spec::{Container, Hook};
 
 /// The kubelet leaves a container this long after a preStop hook that used up the grace period.
@@ -28,13 +29,13 @@ pub fn stop(ctx: Arc<Context>, handle: Arc<Handle>, container: Container, signal
         if let Some(hook) = hook
             && let Err(m) = run_hook(&ctx, &handle, &container, hook, ip)
         {
-            eprintln!("podlet: preStop of {}: {m}", container.name);
+            say!("preStop of {}: {m}", container.name);
         }
         if !handle.gone()
             && let Err(e) = podman::kill(&handle.id, &signal)
             && !handle.gone()
         {
-            eprintln!("podlet: {e}");
+            say!("{e}");
         }
         let least = if hook.is_some() { Instant::now() + LEAST_GRACE } else { Instant::now() };
         while !handle.gone() {
@@ -43,7 +44,7 @@ pub fn stop(ctx: Arc<Context>, handle: Arc<Handle>, container: Container, signal
                 if let Err(e) = podman::kill(&handle.id, "KILL")
                     && !handle.gone()
                 {
-                    eprintln!("podlet: {e}");
+                    say!("{e}");
                 }
                 std::thread::sleep(Duration::from_millis(500));
             }
@@ -100,7 +101,7 @@ pub fn watch(
         handle.set_gone();
         let ended = podman::exit(&handle.id);
         if let Err(e) = ctx.logs.finish(&paths.cri_log) {
-            eprintln!("podlet: log of {}: {e}", spec.name);
+            say!("log of {}: {e}", spec.name);
         }
         let ended = match ended {
             Ok(exit) => {
@@ -128,7 +129,7 @@ pub fn watch(
             },
         };
         if let Err(e) = podman::remove(&handle.id) {
-            eprintln!("podlet: {e}");
+            say!("{e}");
         }
         // The worker may have ended already (shutdown); then nobody needs to know.
         let _nobody = tx.send(Msg::Exited { key, id: handle.id.clone(), ended });

@@ -55,9 +55,12 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
     Ok(out)
 }
 
+/// Hosts that share a prefix and differ by number, or one host as it is.
+type Group = (String, Vec<(u64, u64)>, Option<String>);
+
 /// The shortest form of hosts without padded numbers; others are listed one by one.
 pub fn encode(hosts: &[String]) -> String {
-    let mut groups: Vec<(String, Vec<(u64, u64)>, Option<String>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for host in hosts {
         let digits = host.len() - host.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let (prefix, number) = host.split_at(host.len() - digits);
@@ -71,7 +74,7 @@ pub fn encode(hosts: &[String]) -> String {
             _ => groups.push((String::new(), Vec::new(), Some(host.clone()))),
         }
     }
-    let text = |(prefix, ranges, literal): &(String, Vec<(u64, u64)>, Option<String>)| match literal {
+    let text = |(prefix, ranges, literal): &Group| match literal {
         Some(host) => host.clone(),
         None => match ranges[..] {
             [(lo, hi)] if lo == hi => format!("{prefix}{lo}"),

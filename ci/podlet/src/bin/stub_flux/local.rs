@@ -91,6 +91,10 @@ impl Instance {
                 let value = attributes.get(&name).ok_or("No such file or directory")?;
                 return Ok(json!({ "value": value }));
             }
+            "lsattr" => {
+                let attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok(json!({ "attributes": *attributes }));
+            }
             "status" => return Ok(self.status()),
             "shutdown" => {
                 *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;

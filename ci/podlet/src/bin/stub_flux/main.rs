@@ -86,6 +86,8 @@ fn dispatch(argv: &[String]) -> Outcome {
         "proxy" => tools::proxy(rest),
         "shutdown" => tools::shutdown(rest),
         "getattr" => tools::getattr(rest),
+        "lsattr" => tools::lsattr(rest),
+        "dmesg" => tools::dmesg(rest),
         "setattr" => tools::setattr(rest),
         "uptime" => tools::uptime(rest),
         "resource" => tools::resource(rest),

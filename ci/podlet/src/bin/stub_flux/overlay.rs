@@ -28,7 +28,7 @@ pub fn parents(topo: &str, hosts: &[Host]) -> Result<Vec<u32>, String> {
         ("custom", "") => custom(hosts),
         ("kary", _) => {
             let k = number()?;
-            Ok(ranks.map(|i| if k == 0 { 0 } else { (i - 1) / k }).collect())
+            Ok(ranks.map(|i| (i - 1).checked_div(k).unwrap_or(0)).collect())
         }
         ("binomial", "") => Ok(ranks.map(|i| i & (i - 1)).collect()),
         ("mincrit", _) => {
@@ -209,7 +209,7 @@ impl Overlay {
             }
             tree.children.insert(rank, writer);
         }
-        let orderly = lines.map_while(Result::ok).any(|line| self.from_child(&line));
+        let orderly = lines.map_while(Result::ok).any(|line| self.take_line(&line));
         self.child_left(rank, orderly);
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Overlay {
     }
 
     /// Takes a child's line; true when it says goodbye.
-    fn from_child(&self, line: &str) -> bool {
+    fn take_line(&self, line: &str) -> bool {
         match line.split_once(' ') {
             Some(("online", rank)) => self.mark(rank, true),
             Some(("offline", rank)) => self.mark(rank, false),
@@ -289,7 +289,7 @@ impl Overlay {
     /// Says something to all children.
     pub fn tell_children(&self, line: &str) {
         let mut tree = self.tree();
-        for (_, stream) in &mut tree.children {
+        for stream in tree.children.values_mut() {
             // A child that just went away is noticed by its reader.
             let _gone = writeln!(stream, "{line}");
         }

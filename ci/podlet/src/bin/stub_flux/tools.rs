@@ -265,6 +265,33 @@ pub fn getattr(argv: &[String]) -> Outcome {
     Ok(0)
 }
 
+/// `flux lsattr [-v]`.
+pub fn lsattr(argv: &[String]) -> Outcome {
+    let p = read("lsattr", &[(Some('v'), "values", Nothing), (Some('h'), "help", Nothing)], argv)?;
+    let answer = Client::new("lsattr")?.ask(&json!({"op": "lsattr"})).map_err(error("lsattr"))?;
+    for (name, value) in answer["attributes"].as_object().into_iter().flatten() {
+        if p.has("values") {
+            println!("{name:<40}{}", value.as_str().unwrap_or_default());
+        } else {
+            println!("{name}");
+        }
+    }
+    Ok(0)
+}
+
+/// `flux dmesg`: the stub keeps no log, what it had to say is on its standard error.
+pub fn dmesg(argv: &[String]) -> Outcome {
+    let specs = [
+        (Some('f'), "follow", Nothing),
+        (Some('n'), "new", Nothing),
+        (Some('H'), "human", Nothing),
+        (Some('C'), "clear", Nothing),
+        (Some('L'), "color", Optional),
+    ];
+    read("dmesg", &specs, argv)?;
+    status("dmesg").map(|_| 0)
+}
+
 /// `flux setattr NAME VALUE`.
 pub fn setattr(argv: &[String]) -> Outcome {
     let p = read("setattr", NONE, argv)?;

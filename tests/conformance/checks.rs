@@ -1,0 +1,291 @@
+//! Relations between ours, the operator's value and the document that a row names when two plain values do not say it.
+
+use flux_gen::flux::hostlist::Hostlist;
+use flux_gen::model::words;
+use serde_json::{Map, Value, json};
+
+use crate::compare::{Difference, without_empties};
+use crate::objects;
+use crate::rows::{Facts, runner};
+
+/// Whether the named relation holds.
+pub fn holds(check: &str, difference: &Difference, facts: &Facts<'_>) -> bool {
+    let of = Relation {
+        path: &difference.path,
+        ours: difference.ours.as_ref().unwrap_or(&Value::Null),
+        operator: difference.operator.as_ref().unwrap_or(&Value::Null),
+        spec: &facts.input["spec"],
+    };
+    match check {
+        "no-retries" | "arm-nodes" | "pod-resources" | "pod-security-context" | "pull-secret" | "pod-field" | "toleration" => of.pod(check),
+        "env-order" | "env-twice" | "ours-in-shell" | "own-command" | "service-command" | "service-as-written" => {
+            of.container(check)
+        }
+        "leaked-mount" | "own-mount-of-shared-volume" | "empty-dir-at-path" => of.mount(check),
+        "job-archive" | "same-hosts" | "burst-defaults" | "lead-address" | "lead-hosts" => of.configuration(check),
+        "command-as-shell" | "not-run" | "cores-of-resources" => of.program(check),
+        _ => of.run(check),
+    }
+}
+
+struct Relation<'a> {
+    path: &'a str,
+    ours: &'a Value,
+    operator: &'a Value,
+    spec: &'a Value,
+}
+
+impl Relation<'_> {
+    /// Name of the last part of the path.
+    fn field(&self) -> &str {
+        self.path.rsplit(['.', '[']).next().unwrap_or_default().trim_end_matches(']')
+    }
+
+    /// What stands in the last brackets after `word`.
+    fn key(&self, word: &str) -> &str {
+        let rest = self.path.split_once(&format!("{word}[")).map_or("", |(_, rest)| rest);
+        rest.split_once(']').map_or("", |(key, _)| key)
+    }
+
+    fn list(&self, name: &str) -> Vec<Value> {
+        self.spec[name].as_array().cloned().unwrap_or_default()
+    }
+
+    fn runner(&self) -> Value {
+        let containers = self.list("containers");
+        runner(&containers).and_then(|i| containers.get(i).cloned()).unwrap_or(Value::Null)
+    }
+
+    fn pod(&self, check: &str) -> bool {
+        let pod = &self.spec["pod"];
+        match check {
+            "no-retries" => matches!(self.spec["backoffLimit"].as_i64(), None | Some(0)),
+            "arm-nodes" => {
+                let arm = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}).to_string();
+                let ours = self.ours.to_string();
+                let without = ours.replacen(&format!(",{arm}"), "", 1);
+                ours.contains(&arm) && (self.operator.is_null() || without == self.operator.to_string())
+            }
+            "pod-resources" => {
+                let quantities = |map: &Map<String, Value>| -> Value {
+                    map.iter().map(|(name, amount)| (name.clone(), objects::quantity(amount))).collect()
+                };
+                pod["resources"].as_object().is_some_and(|map| &quantities(map) == self.ours)
+            }
+            "pod-security-context" => {
+                let field = self.path.rsplit("securityContext.").next().unwrap_or_default();
+                let whole = without_empties(&objects::keyed(&pod["securityContext"])).unwrap_or_default();
+                &whole[field] == self.ours
+            }
+            "pull-secret" => {
+                let services = self.list("services");
+                let written = services.iter().map(|s| &s["imagePullSecret"]);
+                let mut all = written.chain([&self.spec["flux"]["container"]["imagePullSecret"]]);
+                let name = self.key("imagePullSecrets");
+                if let Some((_, number)) = name.split_once('#') {
+                    return self.ours.is_null() && number.parse::<u32>().is_ok();
+                }
+                self.ours == &json!({"name": name}) && all.any(|secret| secret == name)
+            }
+            "pod-field" => &pod[self.field()] == self.ours,
+            _ => pod["tolerations"].as_array().is_some_and(|list| list.contains(self.ours)),
+        }
+    }
+
+    /// Containers that the path may mean, with those before each.
+    fn named(&self) -> Vec<(Value, Vec<Value>)> {
+        let list = self.list(if self.path.starts_with("Pod") { "services" } else { "containers" });
+        let runner = runner(&list);
+        let name = self.key("ontainers");
+        let is_named = |index: usize, container: &Value| {
+            container["name"] == name || (!self.path.starts_with("Pod") && Some(index) == runner)
+        };
+        let found = list.iter().enumerate().filter(|(index, container)| is_named(*index, container));
+        found.map(|(index, container)| (container.clone(), list[..index].to_vec())).collect()
+    }
+
+    fn container(&self, check: &str) -> bool {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        match check {
+            "env-order" => {
+                let (operator, ours) = (text(self.operator), text(self.ours));
+                let all: Vec<&str> = operator.split(' ').collect();
+                let last = all.iter().enumerate().filter(|(at, name)| !all[at + 1..].contains(name)).map(|(_, name)| *name);
+                last.collect::<Vec<_>>().join(" ") == ours
+            }
+            "env-twice" => {
+                let name = self.key("env").trim_end_matches("#2").to_owned();
+                self.named().iter().any(|(c, _)| c["environment"].get(&name).is_some() && c["secrets"].get(&name).is_some())
+            }
+            "ours-in-shell" => match (self.ours.as_array().map(Vec::as_slice), self.operator.as_array().map(Vec::as_slice)) {
+                (Some([shell, c, ours]), Some([operator])) => shell == "/bin/sh" && c == "-c" && ours == operator,
+                _ => false,
+            },
+            "own-command" | "service-command" => self.named().iter().any(|(container, before)| {
+                let words = words::split(&text(&container["command"])).unwrap_or_default();
+                let script = format!("/flux_operator/services-start-{}.sh", before.len());
+                self.ours == &json!(words) || (check == "service-command" && self.ours == &json!(["/bin/bash", script]))
+            }),
+            _ => self.list("services").iter().any(|s| s["image"] == self.ours["image"] && s["name"] == self.ours["name"]),
+        }
+    }
+
+    fn mount(&self, check: &str) -> bool {
+        let path = self.key("volumeMounts");
+        self.named().iter().any(|(container, before)| {
+            let own = mount_of(container, path);
+            let earlier = before.iter().any(|c| mount_of(c, path).is_some());
+            match (check, own) {
+                ("leaked-mount", None) => earlier,
+                ("own-mount-of-shared-volume", Some((name, _))) => {
+                    self.ours["mountPath"] == path && before.iter().any(|c| c["volumes"].get(&name).is_some())
+                }
+                ("empty-dir-at-path", Some((_, volume))) => {
+                    let read_only = volume["readOnly"] == true;
+                    self.ours["from"] == "emptyDir"
+                        && self.ours["mountPath"] == path
+                        && volume["emptyDir"] == true
+                        && read_only == (self.ours["readOnly"] == true)
+                }
+                _ => false,
+            }
+        })
+    }
+
+    fn configuration(&self, check: &str) -> bool {
+        let text = |value: &Value| value.as_str().or_else(|| value["invalid"].as_str()).unwrap_or_default().to_owned();
+        let (ours, operator) = (text(self.ours), text(self.operator));
+        let hosts = |list: &str| Hostlist::parse(list).map(|l| l.iter().collect::<Vec<_>>()).ok();
+        match check {
+            "job-archive" => {
+                operator.ends_with("/var/lib/flux/job-archive.sqlite") || matches!(operator.as_str(), "1m" | "50s")
+            }
+            "same-hosts" => hosts(&ours).is_some() && hosts(&ours) == hosts(&operator),
+            "burst-defaults" => {
+                let odd = operator.contains("--1]") || operator.contains(",-[") || operator.contains(" -0");
+                odd && !ours.contains("--") && hosts(&ours.replace(' ', ",")).is_some()
+            }
+            "lead-hosts" => {
+                let lead = &self.spec["flux"]["bursting"]["leadBroker"];
+                let first = format!("{}-0", lead["name"].as_str().unwrap_or_default());
+                operator.contains(lead["address"].as_str().unwrap_or("?")) && ours.split(' ').next() == Some(&first)
+            }
+            _ => self.spec["flux"]["bursting"]["leadBroker"]["address"] == operator.as_str(),
+        }
+    }
+
+    fn program(&self, check: &str) -> bool {
+        let runner = self.runner();
+        let command = runner["command"].as_str().unwrap_or_default().trim().to_owned();
+        let is_command = self.path.ends_with(".command");
+        match check {
+            "command-as-shell" => {
+                let words = words::split(&command);
+                if is_command {
+                    self.ours == &json!(["/bin/bash", "-c", command]) || words.is_some_and(|w| self.ours == &json!(w))
+                } else if self.path.ends_with(".mode") {
+                    self.operator == "none" && matches!(self.ours.as_str(), Some("submit" | "launcher"))
+                } else {
+                    // Options of the broker are lost only by an odd quote.
+                    self.path.contains(".program.") || command.matches('"').count() % 2 == 1
+                }
+            }
+            "not-run" => {
+                let words = self.operator.as_array().cloned().unwrap_or_default();
+                !is_command || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
+            }
+            _ => {
+                let (ours, operator) = (self.ours.as_str().unwrap_or_default(), self.operator.as_str().unwrap_or_default());
+                runner["cores"].is_null() && format!("{operator} -o cpu-affinity=off").trim() == ours
+            }
+        }
+    }
+
+    /// Texts of the document that the operator writes through here-documents or quotes.
+    fn texts(&self) -> Vec<String> {
+        let runner = self.runner();
+        let all = [&runner["commands"]["script"], &runner["command"], &self.spec["flux"]["brokerConfig"]];
+        all.into_iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    }
+
+    /// The operator's scripts end before Flux: no `time` program, a mount path they do not expect, a view named like a key.
+    fn never_starts(&self) -> bool {
+        let view = &self.spec["flux"]["container"];
+        let strict = self.spec["logging"]["strict"] == true;
+        let timed = self.spec["logging"]["timed"] == true && self.path.starts_with("lead-without-time.");
+        let moved = strict && view["mountPath"].as_str().is_some_and(|path| !path.is_empty() && path != "/mnt/flux");
+        let collides = view["name"].as_str().is_some_and(|name| name.starts_with("wait-"));
+        let operator = match self.path.rsplit('.').next() {
+            Some("exit") => matches!(self.operator.as_i64(), Some(0..=2)) && self.ours.as_i64().is_none_or(|code| code <= 1),
+            _ => self.operator.is_null() && !self.ours.is_null(),
+        };
+        operator && (timed || moved || collides)
+    }
+
+    fn run(&self, check: &str) -> bool {
+        let argv = |value: &Value| -> Vec<String> {
+            value["argv"].as_array().into_iter().flatten().filter_map(|w| w.as_str().map(str::to_owned)).collect()
+        };
+        let operator = argv(self.operator);
+        let begins = |words: &[&str]| operator.len() >= words.len() && operator.iter().zip(words).all(|(a, b)| a == b);
+        let ours = self.ours.as_str().unwrap_or_default();
+        let runner = self.runner();
+        match check {
+            "certificate-printed" => self.operator.as_u64().is_some_and(|times| times > 0),
+            "encodes-r" => begins(&["R", "encode"]),
+            "ran-in-set-up" => {
+                let words = if operator.is_empty() { Vec::new() } else { operator.clone() };
+                let ends = |text: &str| text.lines().any(|l| matches!(l.trim(), "EOF" | "EOT"));
+                let texts = self.texts();
+                let quoted = runner["command"].as_str().is_some_and(|c| c.contains('"'));
+                let by = self.key("calls").split('#').next().unwrap_or_default().trim_start_matches("not found: ").to_owned();
+                (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(|t| t.contains(&by))
+            }
+            "set-up-prints" => {
+                let printed = self.operator.as_str().unwrap_or_default();
+                let after = |text: &String| text.split_once("\nEOF\n").is_some_and(|(_, after)| after.contains(printed));
+                let quiet = self.spec["logging"]["quiet"] == true;
+                !printed.is_empty() && (self.texts().iter().any(after) || (quiet && ours.lines().all(|l| printed.contains(l))))
+            }
+            "without-empty-entry" => self.operator.as_str().is_some_and(|paths| paths.strip_prefix(':') == Some(ours)),
+            "baked-environment" => self.operator.as_str().is_some_and(|paths| paths.ends_with(ours) && !ours.is_empty()),
+            "flux-environment" => {
+                let value = &self.spec["flux"]["environment"][self.field()];
+                value == self.ours || value.to_string() == ours
+            }
+            "follower" => self.path.starts_with("follower"),
+            "measures" => begins(&["-f"]) && operator.get(1).is_some_and(|f| f.starts_with("FLUXTIME ")),
+            "never-starts" => self.never_starts(),
+            "after-failure" => {
+                let post = runner["commands"]["post"].as_str().unwrap_or_default();
+                self.ours == &json!(true) || (!ours.is_empty() && ours.lines().all(|line| post.contains(line)))
+            }
+            "wraps" => self.spec["flux"]["wrap"] == *self.ours,
+            "waits-for-socket" => {
+                let waits = self.path.contains("goshare-wait-fs") && self.ours.is_null() && operator.iter().any(|w| w == "-p");
+                let strict = self.spec["logging"]["strict"] == true;
+                let stopped = self.path.ends_with(".exit") && self.operator == &json!(127) && self.ours == &json!(0);
+                waits || (strict && stopped) || (strict && self.operator.is_null() && self.path.contains(".calls["))
+            }
+            "connects" => begins(&["flux", "proxy"]),
+            "sidecar-hook" => self.list("containers").iter().any(|c| {
+                let text = |field: &str| c["commands"][field].as_str().unwrap_or_default().to_owned();
+                let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
+                let prints = !ours.is_empty() && ours.lines().all(|line| hooks.iter().any(|hook| hook.contains(line)));
+                let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
+                prints || prefixed
+            }),
+            other => panic!("differences.toml: unknown check {other}"),
+        }
+    }
+}
+
+/// The volume that a container mounts at a path, by the document.
+fn mount_of(container: &Value, path: &str) -> Option<(String, Value)> {
+    let volumes = container["volumes"].as_object()?;
+    let at = |volume: &Value| match volume["path"].as_str() {
+        Some(written) if !written.is_empty() => written.trim_end_matches('/') == path,
+        _ => volume["emptyDir"] == true && path == "/dev/shm",
+    };
+    volumes.iter().find(|(_, volume)| at(volume)).map(|(name, volume)| (name.clone(), volume.clone()))
+}
