@@ -53,9 +53,12 @@ pub fn resource_set(data: &[u8]) {
     let text = text(data);
     let _ = ResourceSet::parse_many(&text);
     let Ok(set) = ResourceSet::parse(&text) else { return };
-    if set.len() < 10_000 && set.first_rank_without_resources().is_none() && set.hosts().is_some() {
+    // Flux keeps brackets in host names, but what it then writes stands for other hosts: only compare plain ones.
+    let plain = set.hosts().is_some_and(|hosts| hosts.len() == set.len())
+        && set.ranks().iter().all(|rank| set.host(rank).is_some_and(|host| !host.contains(['[', ']'])));
+    if set.len() < 10_000 && set.first_rank_without_resources().is_none() && plain {
         let again = ResourceSet::parse(&set.to_json());
-        assert!(again.is_ok(), "{again:?}");
+        assert_eq!(again.as_ref(), Ok(&set), "{text}");
     }
 }
 

@@ -140,7 +140,11 @@ impl Certificate {
         );
         let first = self.metadata.get_key_value("name");
         for (key, value) in first.into_iter().chain(self.metadata.iter().filter(|(key, _)| *key != "name")) {
-            text.push_str(&format!("    {key} = \"{value}\"\n"));
+            let line = format!("    {key} = \"{value}\"");
+            // A line that was read without such blanks may only fit without them.
+            let line = if line.len() <= MAX_LINE { line } else { format!(" {key}=\"{value}\"") };
+            text.push_str(&line);
+            text.push('\n');
         }
         let secret = Zeroizing::new(z85::encode(self.secret_key.as_slice()));
         text.push_str("curve\n    public-key = \"");
@@ -354,6 +358,15 @@ mod tests {
             assert_eq!(Certificate::parse(text.as_bytes()).map(|_| ()), Err(error), "{from}");
         }
         assert_eq!(Certificate::parse(b"").map(|_| ()), Err(CertificateError::MissingKey("public-key")));
+    }
+
+    #[test]
+    fn long_lines_stay_readable() {
+        let good = Certificate::from_secret_bytes(counting(), "n").to_file_text();
+        let line = format!(" k=\"{}\"\ncurve\n", "v".repeat(MAX_LINE - 5));
+        let read = Certificate::parse(good.replace("curve\n", &line).as_bytes()).unwrap();
+        let again = Certificate::parse(read.to_file_text().as_bytes()).unwrap();
+        assert_eq!(again.metadata(), read.metadata());
     }
 
     #[test]

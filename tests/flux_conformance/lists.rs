@@ -141,7 +141,12 @@ fn is_odd(input: &str) -> bool {
             && (hi.is_empty() || digits(hi) && (hi.len() < lo.len() || hi.len() > lo.len() && hi.starts_with('0')))
     });
     let overlong = input.split(|c: char| !c.is_ascii_digit()).any(|n| !n.is_empty() && n.parse::<u64>().is_err());
-    input.contains(char::is_whitespace) || input.contains('+') || bad_comma || brackets || uneven || overlong
+    input.contains(|c: char| c.is_whitespace() || c.is_control())
+        || input.contains('+')
+        || bad_comma
+        || brackets
+        || uneven
+        || overlong
 }
 
 /// `flux hostlist`: the options that are questions to the format.

@@ -37,8 +37,8 @@ pub enum HostlistErrorKind {
     /// Strict: Flux expands only the first pair and keeps the text of the others in the names.
     #[error("only one pair of brackets per name is expanded")]
     SecondBracket,
-    /// Strict: Flux takes a blank for a separator.
-    #[error("blanks are not allowed in a hostlist")]
+    /// Strict: Flux takes a blank for a separator, and control characters for a part of the name.
+    #[error("blanks and control characters are not allowed in a hostlist")]
     Blank,
     /// Strict: `a,,b` or a comma at an end.
     #[error("a host name is missing beside a comma")]
@@ -55,13 +55,17 @@ fn error(offset: usize, kind: HostlistErrorKind) -> HostlistError {
     HostlistError { offset, kind }
 }
 
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
 /// One host name without any list syntax.
 pub(super) fn single_host(host: &str, offset: usize) -> Result<HostRange, HostlistError> {
     for (at, c) in host.char_indices() {
         match c {
             ',' => return Err(error(offset + at, HostlistErrorKind::EmptyElement)),
             '[' | ']' => return Err(error(offset + at, HostlistErrorKind::UnbalancedBracket)),
-            c if c.is_whitespace() => return Err(error(offset + at, HostlistErrorKind::Blank)),
+            c if is_blank(c) => return Err(error(offset + at, HostlistErrorKind::Blank)),
             _ => {}
         }
     }
@@ -76,7 +80,7 @@ pub(super) fn strict(text: &str) -> Result<Hostlist, HostlistError> {
     if text.is_empty() {
         return Ok(list);
     }
-    if let Some(at) = text.find(char::is_whitespace) {
+    if let Some(at) = text.find(is_blank) {
         return Err(error(at, HostlistErrorKind::Blank));
     }
     for (offset, token) in tokens(text, |c| c == ',') {
@@ -100,7 +104,10 @@ fn strict_bracketed(token: &str, open: usize, offset: usize) -> Result<Expressio
     };
     let (prefix, inner, suffix) =
         (&token[..open], &token[inner_at..inner_at + length], &token[inner_at + length + 1..]);
-    if let Some(at) = suffix.find(['[', ']']) {
+    if let Some(at) = prefix.find([']', ',']) {
+        return Err(error(offset + at, HostlistErrorKind::UnbalancedBracket));
+    }
+    if let Some(at) = suffix.find(['[', ']', ',']) {
         let kind = if suffix[at..].starts_with('[') {
             HostlistErrorKind::SecondBracket
         } else {
@@ -113,6 +120,13 @@ fn strict_bracketed(token: &str, open: usize, offset: usize) -> Result<Expressio
         ranges.push(strict_range(element, offset + inner_at + at)?);
         if ranges.len() > MAX_RANGES {
             return Err(error(offset + inner_at + at, HostlistErrorKind::TooManyRanges));
+        }
+    }
+    for range in &ranges {
+        let numbered = HostRange::numbered(prefix.to_owned(), range.hi, range.hi, range.width);
+        let name = numbered.nth(0) + suffix;
+        if HostRange::from_name(&name).is_none() {
+            return Err(error(offset, HostlistErrorKind::NumberTooLarge(name)));
         }
     }
     Ok(Expression { prefix, ranges, suffix })
