@@ -1,6 +1,6 @@
 //! From bundles and companions to the tree of files: what is merged, refused, guarded and ordered.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::needless_pass_by_value, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 mod bundle_support;
 

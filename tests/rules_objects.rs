@@ -59,9 +59,9 @@ fn set(target: &mut Value, pointer: &str, value: Value) {
         }
         let index = if head == "-" { list.len() - 1 } else { head.parse().unwrap() };
         if rest.is_empty() {
-            list[index] = value
+            list[index] = value;
         } else {
-            set(&mut list[index], &rest, value)
+            set(&mut list[index], &rest, value);
         }
         return;
     }

@@ -20,7 +20,6 @@ pub(crate) fn minicluster(name: &str, size: u32) -> String {
 }
 
 /// What a run gave.
-#[must_use]
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) exit: i32,
@@ -56,6 +55,7 @@ impl Sandbox {
         command
     }
 
+    #[must_use]
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         Run::of(self.command(args).stdin(Stdio::null()).output().unwrap())
     }
