@@ -100,6 +100,14 @@ fn read_row(row: &Value) -> Result<Row, String> {
 impl Row {
     /// Whether the row explains the difference.
     pub fn covers(&self, difference: &Difference, facts: &Facts<'_>) -> bool {
+        // Most rows are about something else, which the plain beginning of their paths tells.
+        let may_fit = |pattern: &String| {
+            let plain = pattern.split(['{', '*']).next().unwrap_or_default();
+            difference.path.starts_with(plain)
+        };
+        if !self.paths.iter().any(may_fit) {
+            return false;
+        }
         let scopes = self.scopes(facts);
         scopes.iter().any(|scope| self.covers_in(difference, facts, scope))
     }

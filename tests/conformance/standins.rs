@@ -38,7 +38,7 @@ printf '%s\0' "$name" "$PWD" "$0" "$@" > "$file"
 
 /// Flux: prints a fixed R, runs nothing, fails as often as it is told to, and keeps what a broker would read.
 const FLUX: &str = r#"
-/.host/bin/cat /proc/$$/environ > "$file.env"
+while IFS= read -r -d '' variable; do printf '%s\0' "$variable"; done < /proc/$$/environ > "$file.env"
 if [ "$1" = R ]; then
     printf '%s\n' '{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}], "starttime": 0.0, "expiration": 0.0, "nodelist": ["host"]}}'
 fi
@@ -53,7 +53,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-if [ -n "$config" ]; then
+if [ -n "$config" ] && [ ! -e /.rec/curve ]; then
     root=${config%/etc/flux/config}
     /.host/bin/cp -L "$config/broker.toml" /.rec/broker.toml
     /.host/bin/cp -L "$root/etc/flux/system/hostlist" /.rec/hostlist
