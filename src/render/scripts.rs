@@ -185,6 +185,7 @@ fn wait(cluster: &Cluster, templates: &Templates) -> Result<String, RenderError>
             public_key_quoted => cluster.certificate.public_key.as_ref().map(|key| format!("\"{key}\"")),
             secret => cluster.certificate.secret.as_str(),
             timed => cluster.logging.timed,
+            quiet => cluster.logging.quiet,
             broker_command => broker_command(cluster),
             option => if broker.wrap.is_some() { "-o" } else { "" },
             elastic => cluster.size.elastic,

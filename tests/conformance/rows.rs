@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::compare::Difference;
 
+/// The operator's known oddities are numbered from 1.
+const QUIRKS: u64 = 104;
+
 /// One deliberate difference.
 pub struct Row {
     pub id: String,
@@ -41,7 +44,22 @@ pub fn read(text: &str) -> Result<Vec<Row>, String> {
         }
         rows.push(row);
     }
+    every_quirk(&table, &rows)?;
     Ok(rows)
+}
+
+/// Every oddity of the operator is in a row or settled without one, with a reason.
+fn every_quirk(table: &Value, rows: &[Row]) -> Result<(), String> {
+    let Some(settled) = table["settled"].as_array() else { return Ok(()) };
+    let mut known: BTreeSet<u64> = rows.iter().flat_map(|row| row.quirks.iter().copied()).collect();
+    for group in settled {
+        if group["reason"].as_str().is_none_or(|reason| reason.len() < 20) {
+            return Err("settled quirks without a reason".to_owned());
+        }
+        known.extend(group["quirk"].as_array().into_iter().flatten().filter_map(Value::as_u64));
+    }
+    let missing: Vec<u64> = (1..=QUIRKS).filter(|quirk| !known.contains(quirk)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("quirks neither in a row nor settled: {missing:?}")) }
 }
 
 fn read_row(row: &Value) -> Result<Row, String> {

@@ -127,7 +127,8 @@ flux_gen_lead() {
 {% endif %}
     set -- "$@" {{ program }}
 {% endif %}
-    flux_gen_broker "$@"
+    flux_gen_broker "$@"{% if batch and quiet %} > /dev/null{% endif %}
+
     flux_gen_status=$flux_gen_code
 {% if archive %}
     flux_gen_save

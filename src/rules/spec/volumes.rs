@@ -145,8 +145,8 @@ fn empty_dir(check: &mut Check<'_>, volume: &Volume) {
 
 fn items(check: &mut Check<'_>, volume: &Volume) {
     let Some(items) = volume.items.as_ref().filter(|map| !map.value.is_empty()) else { return };
-    if text(&volume.config_map_name).is_none() && text(&volume.secret_name).is_none() {
-        let message = "items has no effect: only ConfigMaps and Secrets have keys";
+    if text(&volume.config_map_name).is_none() {
+        let message = "items has no effect: keys are chosen of ConfigMaps only";
         check.warn(codes::NO_EFFECT, items.span, message, "remove it");
     }
     let mut files: BTreeMap<String, Span> = BTreeMap::new();
