@@ -108,3 +108,27 @@ fn the_built_in_templates_have_no_mistake() {
         codes::model::RENDER_BUG.id
     );
 }
+
+#[test]
+fn a_cluster_that_never_ends_is_a_service_unless_the_setting_says_otherwise() {
+    let annotated = |spec_text: &str, set: &[(&str, &str)]| {
+        let mut sources = SourceMap::new();
+        let text = format!(
+            "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {{name: test}}\nspec:\n{spec_text}"
+        );
+        let (documents, _) =
+            spec::read(&mut sources, vec![("s.yaml".to_owned(), text.into_bytes())], &ReadOptions::default());
+        let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let none = BTreeMap::new();
+        let input = Input { documents: &documents, project: None, set: &set, public_keys: &none };
+        let compiled = compile::compile(&input);
+        compiled.clusters[0].objects.iter().filter(|o| o.kind() == "Job").any(|o| {
+            o.metadata().annotations.iter().flatten().any(|(k, _)| k == "argocd.argoproj.io/ignore-healthcheck")
+        })
+    };
+    assert!(!annotated(PLAIN, &[]));
+    assert!(annotated(PLAIN, &[("strategy", "service")]));
+    assert!(annotated("  containers: [{image: app}]\n", &[]));
+    assert!(annotated("  interactive: true\n  containers: [{image: app, command: run}]\n", &[]));
+    assert!(!annotated("  interactive: true\n  containers: [{image: app}]\n", &[("strategy", "stable")]));
+}

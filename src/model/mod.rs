@@ -85,6 +85,8 @@ pub struct Job {
     pub end: JobEnd,
     /// Whether disruptions (evictions, preemption) do not count as failures (`podFailurePolicy`).
     pub ignore_disruptions: bool,
+    /// It never ends by itself, so nobody should wait for its health (strategy `service`).
+    pub service: bool,
     /// `podReplacementPolicy: Failed`.
     pub replace_only_failed: bool,
 }

@@ -155,7 +155,7 @@ settings! {
     "plain-secrets-in-git" plain_secrets_in_git: bool = "false", "true | false", false,
         "Allow `secrets: plain` to write a private key into a git work tree.";
     "strategy" strategy: Strategy = "auto", "auto | stable | service", true,
-        "What becomes of the Job when its template changes. `auto`: `service` for a cluster that never ends by itself, else `stable`.";
+        "What becomes of the Job when its template changes. `auto`: `service` for a cluster that never ends by itself (Argo CD then does not wait for its health), else `stable`.";
     "view-mount" view_mount: ViewMount = "copy", "copy | image", true,
         "How the Flux view comes into pods: copied by an init container, or mounted as an OCI image volume (Kubernetes 1.35 and later; 1.33 with its feature gate).";
     "image-volume-gate" image_volume_gate: bool = "false", "true | false", true,

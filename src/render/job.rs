@@ -14,8 +14,16 @@ pub(super) fn job(cluster: &Cluster) -> Job {
     let count = i32::try_from(cluster.size.pods).unwrap_or(i32::MAX);
     let job = &cluster.job;
     let labels = (!job.labels.is_empty()).then(|| job.labels.clone());
+    let mut metadata = ObjectMeta { labels, ..guarded(cluster, &cluster.name) };
+    if job.service {
+        // Argo CD would show a Job that never ends as progressing for ever (G §B.2).
+        metadata
+            .annotations
+            .get_or_insert_default()
+            .insert("argocd.argoproj.io/ignore-healthcheck".to_owned(), "true".to_owned());
+    }
     Job {
-        metadata: ObjectMeta { labels, ..guarded(cluster, &cluster.name) },
+        metadata,
         spec: Some(JobSpec {
             active_deadline_seconds: Some(job.deadline_seconds),
             backoff_limit: Some(job.backoff_limit),

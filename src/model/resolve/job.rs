@@ -7,8 +7,8 @@ use super::written::{flag, number, owned, text, texts};
 use super::{security, view};
 use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
 use crate::model::kubernetes::Feature;
-use crate::model::settings::Settings;
-use crate::model::{Broker, FollowerEnd, Job, JobEnd, Leader, Pod};
+use crate::model::settings::{Settings, Strategy};
+use crate::model::{Broker, FollowerEnd, Job, JobEnd, Leader, Pod, Program};
 use crate::spec::minicluster::{self as written, MiniClusterSpec};
 
 /// The operator's default for `deadlineSeconds`: a year, nearly.
@@ -17,13 +17,19 @@ const ARCH_LABEL: &str = "kubernetes.io/arch";
 const GRACE_FOR_ARCHIVE_SECONDS: i64 = 90;
 
 /// Resolves the Job (design §5, Life of the Job).
-pub(super) fn job(spec: &MiniClusterSpec, broker: &Broker, settings: &Settings) -> Job {
+pub(super) fn job(spec: &MiniClusterSpec, broker: &Broker, program: &Program, settings: &Settings) -> Job {
     let target = settings.kubernetes_version;
     let ends_with_leader =
         target.has(Feature::SuccessPolicy) && broker.leader == Leader::Here && broker.follower_end != FollowerEnd::Exit;
     let never = restart_policy(spec) == "Never";
     let modern = target.has(Feature::SuccessPolicy);
+    let lasts = matches!(program, Program::Shell | Program::None | Program::Diagnostics);
     Job {
+        service: match settings.strategy {
+            Strategy::Auto => lasts,
+            Strategy::Stable => false,
+            Strategy::Service => true,
+        },
         labels: texts(&spec.job_labels),
         deadline_seconds: spec.deadline_seconds.as_ref().map_or(DEFAULT_DEADLINE_SECONDS, |d| d.value),
         backoff_limit: number(&spec.backoff_limit).and_then(|n| i32::try_from(n).ok()).unwrap_or(0),

@@ -140,7 +140,7 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
     let runner = containers::runner(&spec.spec, index, &name, &pod, &mut diagnostics);
     let sidecars = containers::sidecars(&spec.spec, index, settings);
     let services = containers::services(&spec.spec);
-    let job = job::job(&spec.spec, &broker, settings);
+    let job = job::job(&spec.spec, &broker, &program, settings);
     let (volumes, service_volumes) = volumes::volumes(&spec.spec);
     let cluster = Cluster {
         namespace: namespace(spec, settings),
