@@ -31,6 +31,8 @@ use rows::Row;
 use standins::StandIns;
 
 const THREADS: usize = 2;
+/// Cases of the public corpus: a smaller one need not use every row.
+const WHOLE: usize = 308;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
     let listing = report::list(&reports).unwrap();
     println!("every difference, one a line: {}", listing.display());
     // A foreign folder need not use every row; the whole public corpus must.
-    let all = wanted.is_empty() && folders.is_empty();
+    let all = wanted.is_empty() && folders.is_empty() && cases.len() >= WHOLE;
     if report::print(&reports, &rows, all) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -127,9 +127,9 @@ pub fn print(reports: &[CaseReport], rows: &[Row], all: bool) -> bool {
         }
     }
     let unexplained = print_unexplained(reports);
-    let unused = if all { print_unused(reports, rows) } else { 0 };
+    let unused = print_unused(reports, rows);
     print_counts(reports, rows);
-    unexplained == 0 && unused == 0
+    unexplained == 0 && (unused == 0 || !all)
 }
 
 fn verdict(report: &CaseReport) -> String {
