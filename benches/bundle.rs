@@ -1,6 +1,9 @@
 //! The bars of writing and checking, as ratios within one run: 1,000 clusters against `cp -r`, `cat` and `kubectl kustomize`.
 //!
 //! `cargo bench --bench bundle [-- CLUSTERS]`. Prints; passes and fails nothing, because a busy machine is no defect.
+//!
+//! Each round writes to a folder of its own and nothing is removed before the end: ext4 passes over inodes that were freed
+//! in the last minutes one by one, so after a removal both we and `cp` take many times as long, by chance.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -78,41 +81,32 @@ impl Bench {
         self.run("sh", &["-c", script])
     }
 
-    fn remove(&self, name: &str) {
-        let _ = std::fs::remove_dir_all(self.folder.join(name));
-    }
-
-    /// The best of some rounds: what the machine can do when nobody disturbs it.
-    fn best(&self, mut prepare: impl FnMut(&Self), run: impl Fn(&Self) -> Took) -> Took {
-        let rounds = (0..ROUNDS).map(|_| {
-            prepare(self);
-            run(self)
-        });
-        let all: Vec<Took> = rounds.collect();
+    /// The best of some rounds, which are numbered: what the machine can do when nobody disturbs it.
+    fn best(&self, run: impl Fn(&Self, usize) -> Took) -> Took {
+        let all: Vec<Took> = (0..ROUNDS).map(|round| run(self, round)).collect();
         let memory = all.iter().map(|took| took.memory).max().unwrap_or_default();
         Took { time: all.iter().map(|took| took.time).min().unwrap_or_default(), memory }
     }
 
     fn single(&self) {
         let spec = "examples/lammps-00000.yaml";
-        let build = self.best(|b| b.remove("one"), |b| b.flux_gen(&["build", spec, "-o", "one", "--no-sync", "-q"]));
-        let stdout = self.best(|_| {}, |b| b.flux_gen(&["build", spec, "--stdout"]));
+        let build = self.best(|b, i| b.flux_gen(&["build", spec, "-o", &format!("one-{i}"), "--no-sync", "-q"]));
+        let stdout = self.best(|b, _| b.flux_gen(&["build", spec, "--stdout"]));
         println!("one spec, whole process (bar: 5 ms)");
         line("build --no-sync", build, None);
         line("build --stdout", stdout, None);
     }
 
     fn many(&self, clusters: usize) {
-        let nothing = |_: &Self| {};
-        let build = |b: &Self| b.flux_gen(&["build", "--no-sync", "-q"]);
-        let first = self.best(|b| b.remove("generated"), build);
-        let copy = self.best(|b| b.remove("copy"), |b| b.shell("cp -r generated copy"));
-        let again = self.best(nothing, build);
-        let cat = self.best(nothing, |b| b.shell("cat generated/*/*/* > /dev/null"));
-        let find = self.best(nothing, |b| b.shell("find generated -type f -print0 | xargs -0 cat > /dev/null"));
-        let check = self.best(nothing, |b| b.flux_gen(&["check", "-q"]));
-        let synced = self.best(|b| b.remove("generated"), |b| b.flux_gen(&["build", "-q"]));
-        let stdout = self.best(nothing, |b| b.flux_gen(&["build", "--stdout", "-q"]));
+        let first = self.best(|b, i| b.flux_gen(&["build", "--no-sync", "-q", "-o", &format!("new-{i}")]));
+        self.flux_gen(&["build", "-q"]);
+        let copy = self.best(|b, i| b.shell(&format!("cp -r generated copy-{i}")));
+        let again = self.best(|b, _| b.flux_gen(&["build", "--no-sync", "-q"]));
+        let cat = self.best(|b, _| b.shell("cat generated/*/*/* > /dev/null"));
+        let find = self.best(|b, _| b.shell("find generated -type f -print0 | xargs -0 cat > /dev/null"));
+        let check = self.best(|b, _| b.flux_gen(&["check", "-q"]));
+        let synced = self.best(|b, i| b.flux_gen(&["build", "-q", "-o", &format!("synced-{i}")]));
+        let stdout = self.best(|b, _| b.flux_gen(&["build", "--stdout", "-q"]));
         let (files, bytes) = size(&self.folder.join("generated"));
         println!("\n{clusters} clusters: {files} files, {} kB", bytes / 1000);
         line("cp -r of the result", copy, None);

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 
-use crate::diag::codes::model as codes;
+use crate::diag::codes::{model as codes, queue as queue_codes};
 use crate::diag::{Diagnostic, Diagnostics, FileId, Span};
 use crate::flux::certificate::Certificate;
-use crate::model::settings::Settings;
+use crate::model::rollout::JobStrategy;
+use crate::model::settings::{Settings, Strategy};
 use crate::model::{self, CertificateNeed, Cluster, Context};
-use crate::object::Object;
+use crate::object::{self, Object};
 use crate::render::{self, Templates};
 use crate::rules::spec::RuleContext;
 use crate::rules::{self};
@@ -19,6 +20,9 @@ use crate::spec::{Documents, MiniCluster, Spanned};
 
 /// From how many clusters on several threads are worth their start.
 const PARALLEL: usize = 8;
+
+/// Bytes that the strategy `run-once` adds to names: a hyphen and ten characters.
+const RUN_SUFFIX: usize = 11;
 
 /// Everything that a compilation depends on.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +54,8 @@ pub struct CompiledCluster {
     pub file: FileId,
     /// Its document.
     pub span: Span,
+    /// Its name in it.
+    pub name_span: Span,
 }
 
 /// The result of a compilation. The clusters are only to be used when no diagnostic is an error.
@@ -61,7 +67,7 @@ pub struct Compiled {
     pub diagnostics: Diagnostics,
 }
 
-/// Which certificates the documents need, so that missing ones can be made or reported before compiling.
+/// Which certificates the documents need beside those that stand in them.
 #[must_use]
 pub fn certificate_needs(input: &Input<'_>) -> BTreeSet<CertificateNeed> {
     let ignored = &mut Diagnostics::new();
@@ -95,6 +101,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
         compiled.diagnostics.extend(diagnostics);
         used.extend(used_patches);
     }
+    compiled.diagnostics.extend(capacity_rules(input, &compiled.clusters));
     if compiled.clusters.len() == specs.len() {
         compiled.diagnostics.extend(unused_patches(input.project, &used));
     }
@@ -104,10 +111,38 @@ pub fn compile(input: &Input<'_>) -> Compiled {
 /// Rules that look at more than one document, and at companions.
 fn document_rules(input: &Input<'_>) -> Diagnostics {
     let settings = model::project_settings(input.project, input.set);
-    let mut found = rules::documents::check(input.documents, settings.namespace.as_deref().unwrap_or_default());
+    let named_alone = |spec: &MiniCluster| {
+        let settings = model::effective_settings(spec, input.project, input.set, &mut Diagnostics::new());
+        is_run_once(&settings)
+    };
+    let namespace = settings.namespace.as_deref().unwrap_or_default();
+    let mut found = rules::documents::check(input.documents, namespace, &named_alone);
     for companion in &input.documents.companions {
         found.extend(rules::companion::check(companion));
     }
+    found
+}
+
+/// Whether the clusters fit into what the project file says there is.
+fn capacity_rules(input: &Input<'_>, clusters: &[CompiledCluster]) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    let Some(written) = input.project.and_then(|project| project.capacity.as_ref()) else { return found };
+    let capacity = model::capacity::resolve(written, &mut found);
+    if found.has_errors() {
+        return found;
+    }
+    let demands: Vec<rules::capacity::Demand> = clusters
+        .iter()
+        .filter_map(|compiled| {
+            let job = compiled.objects.iter().find_map(|object| match object {
+                Object::Job(job) => Some(job),
+                _ => None,
+            })?;
+            let CompiledCluster { cluster, settings, name_span, .. } = compiled;
+            rules::capacity::Demand::of(cluster, job, settings.cores, *name_span)
+        })
+        .collect();
+    found.extend(rules::capacity::check(&capacity, &demands));
     found
 }
 
@@ -122,8 +157,12 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     let mut diagnostics = Diagnostics::new();
     let mut used = BTreeSet::new();
     let settings = model::effective_settings(spec, input.project, input.set, &mut diagnostics);
-    let context =
-        RuleContext { kubernetes: settings.kubernetes_version, name_suffix: 0, flux_version: settings.flux_version };
+    let context = RuleContext {
+        kubernetes: settings.kubernetes_version,
+        name_suffix: if is_run_once(&settings) { RUN_SUFFIX } else { 0 },
+        flux_version: settings.flux_version,
+        pod_security: settings.pod_security,
+    };
     diagnostics.extend(rules::spec::check(spec, &context));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
@@ -132,7 +171,10 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     let inline_certificate = inline_certificate(spec);
     let stored = input.public_keys.get(&certificate).map(String::as_str);
     let public_key = inline_certificate.as_ref().map(Certificate::public_key).or(stored);
-    let (cluster, remarks) = model::resolve(spec, &Context { settings: &settings, public_key });
+    let patches = patches_of(spec, input.project, &settings);
+    let (views, images) = (&input.documents.views, &input.documents.images);
+    let (cluster, remarks) =
+        model::resolve(spec, &Context { settings: &settings, public_key, patches: &patches, views, images });
     diagnostics.extend(remarks);
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
@@ -147,8 +189,14 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     if let Some(patches) = input.project.and_then(|p| p.patches.as_ref()) {
         apply_patches(&cluster, &mut objects, patches, &mut used, &mut diagnostics);
     }
+    // Those that patches brought in.
+    for object in &mut objects {
+        object::images::visit(object, &mut |_, name| images.get(name).cloned());
+    }
     render::finish(&mut objects);
+    render::mark(&mut objects, &cluster, origin_of_secret(&settings, certificate.name == cluster.name));
     diagnostics.extend(object_rules(spec, &objects, &settings, !used.is_empty()));
+    diagnostics.extend(rules::strategy::check(&cluster.rollout, &objects, name_span(spec)));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
@@ -160,25 +208,45 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         objects,
         file: spec.span.file,
         span: spec.span,
+        name_span: spec.metadata.name.as_ref().map_or(spec.span, |name| name.span),
     };
     (Some(compiled), used, diagnostics)
 }
 
 /// What an API server would refuse in the objects, whoever is to blame: a patch, or a case that the rules on specs miss.
 fn object_rules(spec: &MiniCluster, objects: &[Object], settings: &Settings, patched: bool) -> Diagnostics {
-    let span = spec.metadata.name.as_ref().map_or(spec.span, |name| name.span);
+    let span = name_span(spec);
     let help = if patched { "look at the patches of the project file" } else { "look at the field that it comes from" };
-    let problems = rules::object::check(objects, settings.kubernetes_version).into_iter();
-    problems
-        .map(|problem| {
+    let target = settings.kubernetes_version;
+    let refused = rules::object::check(objects, target).into_iter().map(|problem| (codes::REFUSED_OBJECT, problem));
+    let insecure = rules::object::pod_security(objects, settings.pod_security, target);
+    let insecure = insecure.into_iter().map(|problem| (queue_codes::POD_SECURITY, problem));
+    refused
+        .chain(insecure)
+        .map(|(code, problem)| {
             let message = format!("{} {}: {} {}", problem.kind, problem.name, problem.path, problem.message);
-            Diagnostic::error(codes::REFUSED_OBJECT, span, message).help(help)
+            Diagnostic::error(code, span, message).help(help)
         })
         .collect()
 }
 
-/// `flux.curveCert`; the rules have checked that it can be read.
-fn inline_certificate(spec: &MiniCluster) -> Option<Certificate> {
+fn is_run_once(settings: &Settings) -> bool {
+    settings.strategy == Strategy::Chosen(JobStrategy::RunOnce)
+}
+
+fn name_span(spec: &MiniCluster) -> Span {
+    spec.metadata.name.as_ref().map_or(spec.span, |name| name.span)
+}
+
+/// The setting `secrets`, as far as it is about this bundle: the Secret of a bursting group is in its main cluster's.
+fn origin_of_secret(settings: &Settings, is_owner: bool) -> &str {
+    let chosen = settings.origins().find(|(key, _, _)| *key == "secrets").map(|(_, value, _)| value);
+    chosen.filter(|_| is_owner).unwrap_or("existing")
+}
+
+/// The certificate that stands in a spec (`flux.curveCert`), if it can be read; the rules report one that cannot.
+#[must_use]
+pub fn inline_certificate(spec: &MiniCluster) -> Option<Certificate> {
     let text = spec.spec.flux.as_ref()?.curve_cert.as_ref()?;
     Certificate::parse(text.value.as_bytes()).ok()
 }
@@ -208,12 +276,25 @@ fn apply_patches(
 fn is_target(patch: &Patch, cluster: &Cluster, object: &Object) -> bool {
     let Some(target) = patch.target.as_ref() else { return true };
     let is = |wanted: &Option<Spanned<String>>, actual: &str| wanted.as_ref().is_none_or(|w| w.value == actual);
-    let qualified = cluster.namespace.as_ref().map(|namespace| format!("{namespace}/{}", cluster.name));
-    let this_cluster = target
-        .cluster
-        .as_ref()
-        .is_none_or(|wanted| wanted.value == cluster.name || Some(&wanted.value) == qualified.as_ref());
-    this_cluster && is(&target.kind, object.kind()) && is(&target.name, object.name())
+    is_for(patch, &cluster.minicluster, cluster.namespace.as_deref())
+        && is(&target.kind, object.kind())
+        && is(&target.name, &cluster.without_run(object.name()))
+}
+
+/// Whether a patch is for a cluster, whichever of its objects it is for.
+fn is_for(patch: &Patch, name: &str, namespace: Option<&str>) -> bool {
+    let Some(wanted) = patch.target.as_ref().and_then(|target| target.cluster.as_ref()) else { return true };
+    wanted.value == name || namespace.is_some_and(|namespace| wanted.value == format!("{namespace}/{name}"))
+}
+
+/// What patches make of a cluster is part of what a run depends on.
+fn patches_of<'a>(spec: &MiniCluster, project: Option<&'a Project>, settings: &Settings) -> Vec<&'a serde_json::Value> {
+    let written = |value: &Option<Spanned<String>>| value.as_ref().map(|text| text.value.clone());
+    let name = written(&spec.metadata.name).unwrap_or_default();
+    let namespace = written(&spec.metadata.namespace).or_else(|| settings.namespace.clone());
+    let patches = project.into_iter().flat_map(Project::patches);
+    let own = patches.filter(|patch| is_for(patch, &name, namespace.as_deref()));
+    own.filter_map(|patch| patch.patch.as_ref()).map(|body| &body.value.0).collect()
 }
 
 fn unused_patches(project: Option<&Project>, used: &BTreeSet<usize>) -> Diagnostics {

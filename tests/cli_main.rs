@@ -12,9 +12,15 @@ mod codes;
 mod harness;
 #[path = "cli_tests/help.rs"]
 mod help;
+#[path = "cli_tests/lock.rs"]
+mod lock;
 #[path = "cli_tests/project.rs"]
 mod project;
 #[path = "cli_tests/robust.rs"]
 mod robust;
+#[path = "cli_tests/secrets.rs"]
+mod secrets;
 #[path = "cli_tests/starter.rs"]
 mod starter;
+#[path = "cli_tests/strategy.rs"]
+mod strategy;

@@ -53,6 +53,39 @@ fn the_page_of_settings_is_the_table() {
     assert!(committed == page, "docs/settings.md is out of date: cp {} {}", made.display(), path.display());
 }
 
+const VERSIONS_HEAD: &str = "# Kubernetes versions
+
+The setting `kubernetes-version` names the oldest Kubernetes that a bundle has to work with. flux-gen writes the newest form
+that this version has on by default, and where a feature has no older form it says so with an error.
+`flux-gen explain kubernetes-versions` prints these tables.
+
+```sh no-run=\"it reports the examples that need a newer version, and fails\"
+flux-gen validate --set kubernetes-version=1.30
+```
+
+Which field appears for which version is in `tests/kubernetes_versions_fields.txt`, and what each example says for each
+version in `tests/kubernetes_versions_examples.txt`. A patch that writes a field which the version has not is error FG320: an
+API server would drop the field without a word.
+
+This page is made from the table in `src/model/kubernetes.rs`, which is the only place that compares versions;
+`tests/docs.rs` keeps them equal.
+
+";
+
+#[test]
+fn the_page_of_versions_is_the_table() {
+    let table = flux_gen::model::kubernetes::table();
+    let explained =
+        Command::new(env!("CARGO_BIN_EXE_flux-gen")).args(["explain", "kubernetes-versions"]).output().unwrap();
+    assert_eq!(String::from_utf8(explained.stdout).unwrap(), table);
+    let page = format!("{VERSIONS_HEAD}{}\n", table.trim_end());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kubernetes-versions.md");
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubernetes-versions.md");
+    fs::write(&made, &page).unwrap();
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == page, "docs/kubernetes-versions.md is out of date: cp {} {}", made.display(), path.display());
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -130,7 +163,8 @@ fn commands_of_the_pages_exist() {
 
 fn unknown(words: &[&str]) -> Option<String> {
     let plain: Vec<&str> = words.iter().take_while(|w| w.bytes().all(|b| b.is_ascii_lowercase())).copied().collect();
-    let verbs = if plain.first() == Some(&"cert") { plain.get(..2).unwrap_or(&plain) } else { plain.get(..1)? };
+    let grouped = ["cert", "recipe", "view"].iter().any(|group| plain.first() == Some(group));
+    let verbs = if grouped { plain.get(..2).unwrap_or(&plain) } else { plain.get(..1)? };
     let Some(text) = help(verbs) else { return Some("no such command".to_owned()) };
     let options = words.iter().filter(|word| word.starts_with('-') && **word != "-");
     let known = |option: &&str| {

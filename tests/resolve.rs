@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use flux_gen::compile::{self, Input};
-use flux_gen::diag::{Diagnostics, SourceMap, codes};
+use flux_gen::diag::{Diagnostics, Severity, SourceMap, codes};
 use flux_gen::spec::{self, Project, ReadOptions};
 
 const KEY: &str = "K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S";
@@ -63,7 +63,7 @@ fn each_remark_fires_where_it_should_and_only_there() {
             "  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n",
             String::new(),
             &[("kubernetes-version", "1.34")],
-            quiet,
+            &["FG345"],
         ),
         (PLAIN, String::new(), &[("view-mount", "image")], &["FG303"]),
         (PLAIN, String::new(), &[("view-mount", "image"), ("image-volume-gate", "true")], quiet),
@@ -72,12 +72,12 @@ fn each_remark_fires_where_it_should_and_only_there() {
             "  flux: {container: {workingDir: /w}}\n  containers: [{image: app}]\n",
             String::new(),
             &[("view-mount", "image"), ("kubernetes-version", "1.35")],
-            &["FG305"],
+            &["FG305", "FG345"],
         ),
         (PLAIN, patch("{kind: Job}", "{spec: {parallelismm: 3}}"), &[], &["FG306"]),
         (PLAIN, patch("{kind: Job}", "{metadata: {name: other}}"), &[], &["FG306"]),
-        (PLAIN, patch("{kind: Job}", "{spec: {ttlSecondsAfterFinished: 60}}"), &[], quiet),
-        (PLAIN, patch("{kind: Job, cluster: nobody}", "{spec: {ttlSecondsAfterFinished: 60}}"), &[], &["FG307"]),
+        (PLAIN, patch("{kind: Job}", "{spec: {suspend: true}}"), &[], quiet),
+        (PLAIN, patch("{kind: Job, cluster: nobody}", "{spec: {suspend: true}}"), &[], &["FG307"]),
         (PLAIN, String::new(), &[("secrets", "plain"), ("secret-name", "mine")], &["FG308"]),
         (PLAIN, String::new(), &[("secret-name", "mine")], quiet),
         ("  containers: [{command: run}]\n", String::new(), &[], &["FG309"]),
@@ -85,9 +85,14 @@ fn each_remark_fires_where_it_should_and_only_there() {
             "  flux: {bursting: {hostlist: 'a-0,test-0'}}\n  containers: [{image: app}]\n",
             String::new(),
             &[],
-            &["FG310"],
+            &["FG310", "FG345"],
         ),
-        ("  flux: {bursting: {hostlist: 'test-0,a-0'}}\n  containers: [{image: app}]\n", String::new(), &[], quiet),
+        (
+            "  flux: {bursting: {hostlist: 'test-0,a-0'}}\n  containers: [{image: app}]\n",
+            String::new(),
+            &[],
+            &["FG345"],
+        ),
     ] {
         assert_eq!(codes_of(spec, &project, set), expected, "{spec}{project}{set:?}");
     }
@@ -131,4 +136,12 @@ fn a_cluster_that_never_ends_is_a_service_unless_the_setting_says_otherwise() {
     assert!(annotated("  containers: [{image: app}]\n", &[]));
     assert!(annotated("  interactive: true\n  containers: [{image: app, command: run}]\n", &[]));
     assert!(!annotated("  interactive: true\n  containers: [{image: app}]\n", &[("strategy", "stable")]));
+}
+
+#[test]
+fn a_newer_kubernetes_is_asked_for_beside_other_errors() {
+    let spec = "  size: -1\n  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n";
+    let found = diagnostics(spec, "", &[("kubernetes-version", "1.31")]);
+    let codes: Vec<&str> = found.iter().filter(|d| d.severity == Severity::Error).map(|d| d.code.id).collect();
+    assert!(codes.len() == 2 && codes.contains(&"FG303"), "{codes:?}");
 }

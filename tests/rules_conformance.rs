@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flux_gen::compile;
 use flux_gen::diag::{Diagnostic, Severity, SourceMap};
+use flux_gen::model::hardening::PodSecurity;
 use flux_gen::object::Object;
 use flux_gen::rules::spec::{RuleContext, check};
 use flux_gen::spec::{self, ReadOptions};
@@ -27,7 +28,12 @@ fn corpus() -> Option<PathBuf> {
 
 /// Errors and warnings of one case by reading and rules.
 fn diagnostics(input: Vec<u8>) -> Vec<Diagnostic> {
-    let context = RuleContext { kubernetes: "1.34".parse().unwrap(), name_suffix: 0, flux_version: None };
+    let context = RuleContext {
+        kubernetes: "1.34".parse().unwrap(),
+        name_suffix: 0,
+        flux_version: None,
+        pod_security: PodSecurity::None,
+    };
     let mut sources = SourceMap::new();
     let (documents, mut found) =
         spec::read(&mut sources, vec![("input.yaml".to_owned(), input)], &ReadOptions::default());

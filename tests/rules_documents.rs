@@ -25,7 +25,7 @@ fn found(documents: &[String], default_namespace: &str) -> Vec<(String, String)>
     let inputs = vec![("all.yaml".to_owned(), text.clone().into_bytes())];
     let (documents, reading) = spec::read(&mut sources, inputs, &ReadOptions::default());
     assert!(!reading.has_errors(), "{reading:?}\n{text}");
-    let diagnostics = check(&documents, default_namespace).sorted();
+    let diagnostics = check(&documents, default_namespace, &|_| false).sorted();
     let place = |span: flux_gen::diag::Span| text[span.start..span.end].to_owned();
     for diagnostic in &diagnostics {
         assert_eq!(diagnostic.related.len(), 1, "{diagnostic:?}");

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use flux_gen::diag::SourceMap;
+use flux_gen::model::hardening::PodSecurity;
 use flux_gen::rules;
 use flux_gen::spec::{self, ReadOptions};
 use proptest::prelude::*;
@@ -21,14 +22,18 @@ fn run(text: &str) {
     let mut sources = SourceMap::new();
     let inputs = vec![("case.yaml".to_owned(), text.as_bytes().to_vec())];
     let (documents, _) = spec::read(&mut sources, inputs, &ReadOptions { allow_unknown: true });
-    let _ = rules::documents::check(&documents, "");
+    let _ = rules::documents::check(&documents, "", &|_| false);
     for companion in &documents.companions {
         let _ = rules::companion::check(companion);
     }
     for cluster in &documents.miniclusters {
         for (target, name_suffix) in [("1.28", 0), ("1.34", 11)] {
-            let context =
-                rules::spec::RuleContext { kubernetes: target.parse().unwrap(), name_suffix, flux_version: None };
+            let context = rules::spec::RuleContext {
+                kubernetes: target.parse().unwrap(),
+                name_suffix,
+                flux_version: None,
+                pod_security: PodSecurity::None,
+            };
             for diagnostic in &rules::spec::check(cluster, &context) {
                 let span = diagnostic.span.unwrap();
                 assert!(span.start <= span.end && span.end <= text.len(), "{diagnostic:?}\n{text}");

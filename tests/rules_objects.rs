@@ -34,6 +34,11 @@ fn base(name: &str) -> Value {
         "secret" => json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"x": "eQ=="}}),
         "service" => json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {
             "clusterIP": "None", "selector": {"app": "a"}, "ports": [{"name": "http", "port": 80}]}}),
+        "networkpolicy" => {
+            json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "a"},
+            "spec": {"podSelector": {"matchLabels": {"app": "a"}}, "policyTypes": ["Ingress"],
+                "ingress": [{"from": [{"podSelector": {}}], "ports": [{"port": 80, "protocol": "TCP"}]}]}})
+        }
         "pod" => json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": pod}),
         "job" => json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {
             "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimit": 0,
@@ -129,6 +134,7 @@ fn typed(case: &Case) -> Object {
         "configmap" => serde_json::from_value(value).map(Object::ConfigMap),
         "secret" => serde_json::from_value(value).map(Object::Secret),
         "service" => serde_json::from_value(value).map(Object::Service),
+        "networkpolicy" => serde_json::from_value(value).map(Object::NetworkPolicy),
         "pod" => serde_json::from_value(value).map(|pod| Object::Pod(Box::new(pod))),
         _ => serde_json::from_value(value).map(|job| Object::Job(Box::new(job))),
     };
@@ -175,6 +181,7 @@ fn an_api_server_agrees() {
     for case in cases().iter().filter(|case| case.target == "1.36" && case.of_api_server) {
         let path = match case.base.as_str() {
             "namespace" => "/api/v1/namespaces".to_owned(),
+            "networkpolicy" => "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies".to_owned(),
             "job" => "/apis/batch/v1/namespaces/default/jobs".to_owned(),
             kind => format!("/api/v1/namespaces/default/{kind}s"),
         };

@@ -3,7 +3,8 @@
 //! The cases are in `tests/rules/*.yaml`, separated by `---`. A case is what stands under `spec:` (a line `metadata:` in
 //! column 0 begins its own head); one container is added when there is none. A comment `#E FG211 -1` (error), `#W …`
 //! (warning), `#N …` (note) on a line says what is found there: the code, and how the marked text begins. `# near FG211`
-//! says that the case is close to one where that code fires. `# kubernetes 1.29` and `# suffix 11` set the context.
+//! says that the case is close to one where that code fires. `# kubernetes 1.29`, `# suffix 11`
+//! and `# pod-security restricted` set the context.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use flux_gen::diag::{Severity, SourceMap, codes};
+use flux_gen::model::hardening::PodSecurity;
 use flux_gen::rules::spec::{RuleContext, check};
 use flux_gen::spec::{self, ReadOptions};
 
@@ -40,7 +42,12 @@ fn complete(body: &str) -> String {
 
 fn parse_case(place: String, body: &str) -> Case {
     let text = complete(body);
-    let mut context = RuleContext { kubernetes: "1.33".parse().unwrap(), name_suffix: 0, flux_version: None };
+    let mut context = RuleContext {
+        kubernetes: "1.33".parse().unwrap(),
+        name_suffix: 0,
+        flux_version: None,
+        pod_security: PodSecurity::None,
+    };
     let (mut expected, mut near) = (BTreeSet::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
         for marker in line.split(" #").skip(1) {
@@ -56,6 +63,8 @@ fn parse_case(place: String, body: &str) -> Case {
                 ["kubernetes", version] => {
                     context.kubernetes = version.parse().unwrap();
                 }
+                ["pod-security", "baseline"] => context.pod_security = PodSecurity::Baseline,
+                ["pod-security", "restricted"] => context.pod_security = PodSecurity::Restricted,
                 ["suffix", length] => context.name_suffix = length.parse().unwrap(),
                 _ => {}
             }

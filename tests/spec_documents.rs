@@ -190,3 +190,11 @@ fn fields_of_the_documentation_that_the_crd_has_dropped_work() {
     assert_eq!(leader.hostlist.as_ref().unwrap().value, "a-[0-3]");
     assert_eq!(spec.containers.as_ref().unwrap()[0].pre_command.as_ref().unwrap().value, "x");
 }
+
+#[test]
+fn what_is_secret_at_an_alias_is_secret_where_it_is_written() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: &key hush\n---\n\
+                apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  k: &key hush\n  l: *key\n";
+    let places: Vec<&str> = read(text).secrets.iter().map(|span| &text[span.start..span.end]).collect();
+    assert_eq!(places, ["&key hush", "*key", "&key hush"]);
+}

@@ -19,7 +19,7 @@ fn reader_takes(value: &Value) -> bool {
 
 #[test]
 fn schemas_are_schemas() {
-    for schema in [schema::minicluster(), schema::project()] {
+    for schema in [schema::minicluster(), schema::project(), schema::view(), schema::recipe()] {
         assert!(jsonschema::meta::validate(&schema).is_ok());
         assert!(jsonschema::validator_for(&schema).is_ok());
     }

@@ -2,20 +2,26 @@
 //!
 //! The same functions are run by a short deterministic test of the crate, so that `cargo test` always covers them.
 
+use std::collections::BTreeMap;
+
+use flux_gen::compile::{Input, compile};
+use flux_gen::diag::SourceMap;
 use flux_gen::flux::config_check::{Context, check};
 use flux_gen::flux::{Certificate, FluxDuration, Hostlist, IdSet, ResourceSet, Topology};
+use flux_gen::spec::{ReadOptions, read};
 
 /// A function that takes any bytes and panics if something does not hold.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("idset", idset),
     ("hostlist", hostlist),
     ("resource_set", resource_set),
     ("broker_config", broker_config),
     ("certificate", certificate),
     ("topology", topology),
+    ("spec", spec),
 ];
 
 fn text(data: &[u8]) -> String {
@@ -94,5 +100,20 @@ pub fn topology(data: &[u8]) {
             assert!(tree.parent(rank, size).is_some_and(|parent| parent < rank));
         }
         let _ = tree.routers(size);
+    }
+}
+
+/// Any document can be read and compiled, and every place that is named lies within the text.
+pub fn spec(data: &[u8]) {
+    let mut sources = SourceMap::new();
+    let (documents, read_problems) =
+        read(&mut sources, vec![("spec.yaml".to_owned(), data.to_vec())], &ReadOptions { allow_unknown: true });
+    let public_keys = BTreeMap::new();
+    let compiled = compile(&Input { documents: &documents, project: None, set: &[], public_keys: &public_keys });
+    for diagnostic in read_problems.iter().chain(&compiled.diagnostics) {
+        for span in diagnostic.span.iter().chain(diagnostic.related.iter().map(|(span, _)| span)) {
+            let text = sources.get(span.file).map(|source| source.text.as_str()).unwrap_or_default();
+            assert!(text.get(span.start..span.end).is_some(), "{diagnostic:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use similar::TextDiff;
 use super::files::Files;
 use super::layout::Kept;
 use super::report::{ChangeKind, Context, FileError, Report};
-use super::survey;
+use super::survey::{self, How};
 use super::tree::FileTree;
 
 /// Compares the output with the tree. Writes nothing, takes no lock.
@@ -15,7 +15,7 @@ use super::tree::FileTree;
 /// # Errors
 /// When something in the output cannot be read.
 pub fn check(files: &impl Files, root: &Path, tree: &FileTree, kept: &Kept) -> Result<Report, FileError> {
-    Ok(survey::survey(files, root, tree, kept, false)?.report)
+    Ok(survey::survey(files, root, tree, kept, How::Compare)?.report)
 }
 
 /// One file's difference.

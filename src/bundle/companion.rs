@@ -3,14 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::names::{self, CLUSTER_FOLDER, COMPANIONS_FOLDER};
-use super::{Bundle, SecretForm, SourceRef};
+use super::{Bundle, SourceRef};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::object::Object;
 use crate::object::carry::find_uncarried;
 
 /// Flux CD's mark for objects in which `${…}` is text.
-pub const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+pub const SUBSTITUTE: &str = crate::render::GUARD;
 
 /// kustomize's mark for documents that are not applied.
 const LOCAL_CONFIG: &str = "config.kubernetes.io/local-config";
@@ -49,10 +49,8 @@ impl ObjectId {
     /// The id of the Secret that a bundle carries, if it does.
     #[must_use]
     pub fn of_secret(bundle: &Bundle) -> Option<Self> {
-        match &bundle.secret {
-            SecretForm::Plain { name, .. } => Some(Self::new("v1", "Secret", bundle.namespace.as_deref(), name)),
-            SecretForm::Existing => None,
-        }
+        // A SealedSecret stands for the Secret of its name: there is no second one either way.
+        bundle.secret.name().map(|name| Self::new("v1", "Secret", bundle.namespace.as_deref(), name))
     }
 
     fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {

@@ -139,6 +139,7 @@ impl Files for Disk {
 
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
         match fs::create_dir(folder) {
+            Ok(()) if has_mode(&fs::metadata(folder)?, 0o755) => Ok(()),
             Ok(()) => fs::set_permissions(folder, fs::Permissions::from_mode(0o755)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => match folder.parent() {
@@ -154,7 +155,10 @@ impl Files for Disk {
 
     fn create(&self, file: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
         let mut handle = OpenOptions::new().write(true).create_new(true).mode(0o644).open(file)?;
-        handle.set_permissions(fs::Permissions::from_mode(0o644))?;
+        // A look is much cheaper than a change, and few have an umask that makes one needed.
+        if !has_mode(&handle.metadata()?, 0o644) {
+            handle.set_permissions(fs::Permissions::from_mode(0o644))?;
+        }
         handle.write_all(bytes)?;
         if durable { handle.sync_all() } else { Ok(()) }
     }
@@ -196,6 +200,10 @@ impl Files for Disk {
     fn sync_file_system(&self, folder: &Path) -> io::Result<()> {
         sync_file_system(&File::open(folder)?)
     }
+}
+
+fn has_mode(metadata: &fs::Metadata, mode: u32) -> bool {
+    metadata.mode() & 0o7777 == mode
 }
 
 #[cfg(target_os = "linux")]

@@ -1,20 +1,23 @@
 //! Bundles and companions → [`FileTree`]. Pure: the same input gives the same bytes, whatever the order of its parts.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use rayon::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::cipher::{CipherKind, Leeway};
 use super::companion::{self, Companion, ObjectId, Prepared};
 use super::index::{INDEX_FILE, Index};
 use super::names::{self, COMPANIONS_FOLDER, KUSTOMIZATION_FILE};
 use super::tree::{FileTree, Folder, order};
 use super::yaml::{self, YamlError};
-use super::{Bundle, SecretForm, SourceRef, kustomization, secret, sha256_hex};
+use super::{Bundle, SecretForm, SourceRef, kustomization, sealed, secret, sha256_hex};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::model::hardening::PodSecurity;
 use crate::model::secret_name;
 use crate::object::Object;
 use crate::object::carry::find_uncarried;
@@ -26,6 +29,11 @@ pub const CONFIG_MAP_WARN: usize = 200_000;
 
 /// Namespaces that every Kubernetes cluster has: making them is not ours, and neither is deleting them.
 const STANDING_NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// About how many bytes of YAML an object with pods is.
+const LARGE_OBJECT: usize = 8192;
+/// And one without, data not counted.
+const SMALL_OBJECT: usize = 1024;
 
 /// Settings of the whole output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,7 +138,13 @@ fn check_objects(
     let mut seen: BTreeMap<ObjectId, &Bundle> = BTreeMap::new();
     for (_, bundle) in sorted {
         for id in bundle.objects.iter().map(ObjectId::of).chain(ObjectId::of_secret(bundle)) {
-            let Some(first) = seen.insert(id.clone(), bundle) else { continue };
+            let (id, first) = match seen.entry(id) {
+                Entry::Vacant(place) => {
+                    place.insert(bundle);
+                    continue;
+                }
+                Entry::Occupied(mut place) => (place.key().clone(), place.insert(bundle)),
+            };
             let shared = ObjectId::of_secret(bundle).as_ref() == Some(&id) && first.secret == bundle.secret;
             if shared || folder_of(first) == folder_of(bundle) {
                 continue;
@@ -191,10 +205,8 @@ fn check_objects(
 fn secret_folders(sorted: &[(String, &Bundle)]) -> BTreeMap<ObjectId, String> {
     let mut folders = BTreeMap::new();
     for (path, bundle) in sorted {
-        let (Some(id), SecretForm::Plain { name, .. }) = (ObjectId::of_secret(bundle), &bundle.secret) else {
-            continue;
-        };
-        let owner = bundle.public_key.as_ref().is_some_and(|key| *name == secret_name(&bundle.name, key));
+        let (Some(id), Some(name)) = (ObjectId::of_secret(bundle), bundle.secret.name()) else { continue };
+        let owner = bundle.public_key.as_ref().is_some_and(|key| name == secret_name(&bundle.name, key));
         if owner || !folders.contains_key(&id) {
             folders.insert(id, path.clone());
         }
@@ -257,21 +269,50 @@ fn cluster_folder(bundle: &Bundle, with_secret: bool) -> Result<Folder, Unwritab
     let header = yaml::header(&bundle.source.path);
     let mut files = BTreeMap::new();
     for (name, object) in file_names(bundle) {
-        files.insert(name, format!("{header}{}", object_yaml(object)?).into_bytes());
+        files.insert(name, object_yaml(&header, object)?.into_bytes());
     }
-    if let SecretForm::Plain { name, certificate } = &bundle.secret
-        && with_secret
-    {
-        let body = secret::secret_yaml(bundle.namespace.as_deref(), name, certificate)?;
-        let file = names::object_file("secret", &short_name(bundle, name, true));
-        files.insert(file, format!("{header}{}", body.as_str()).into_bytes());
+    let mut encrypted = BTreeMap::new();
+    if with_secret && let Some(secret) = secret_file(bundle, &header)? {
+        encrypted.extend(secret.leeway.map(|leeway| (secret.name.clone(), leeway)));
+        files.insert(secret.name, secret.bytes);
     }
     let mut index = Index::new();
     index.namespace.clone_from(&bundle.namespace);
     index.name = Some(bundle.name.clone());
     index.source = Some(bundle.source.clone());
     index.public_key.clone_from(&bundle.public_key);
-    Ok(finish(&bundle.source.path, files, index)?)
+    Ok(Folder { encrypted, ..finish(&bundle.source.path, files, index)? })
+}
+
+/// The file with the certificate's Secret.
+struct SecretFile {
+    name: String,
+    bytes: Vec<u8>,
+    /// Of an encrypted one: how far what is in the output may be from it.
+    leeway: Option<Leeway>,
+}
+
+/// What a bundle carries of its certificate. Encrypted forms are copied byte for byte, without a header: SOPS would take a
+/// comment for a part of the document.
+fn secret_file(bundle: &Bundle, header: &str) -> Result<Option<SecretFile>, YamlError> {
+    Ok(match &bundle.secret {
+        SecretForm::Existing => None,
+        SecretForm::Plain { name, certificate } => {
+            let body = secret::secret_yaml(bundle.namespace.as_deref(), name, certificate)?;
+            let file = names::object_file("secret", &short_name(bundle, name, true));
+            let bytes = format!("{header}{}", body.as_str()).into_bytes();
+            Some(SecretFile { name: file, bytes, leeway: None })
+        }
+        SecretForm::Encrypted { name, kind, bytes, leeway } => {
+            let short = short_name(bundle, name, true);
+            let file = match kind {
+                // The name by which people's `.sops.yaml` know such files.
+                CipherKind::Sops => names::object_file("secret", &short).replace(".yaml", kind.suffix()),
+                CipherKind::Sealed => names::object_file(sealed::KIND, &short),
+            };
+            Some(SecretFile { name: file, bytes: bytes.clone(), leeway: Some(*leeway) })
+        }
+    })
 }
 
 /// Adds kustomization and index.
@@ -282,23 +323,31 @@ fn finish(source: &str, mut files: BTreeMap<String, Vec<u8>>, mut index: Index) 
     index.files = files.iter().map(|(name, bytes)| (name.clone(), sha256_hex(bytes))).collect();
     let bytes = index.to_bytes().map_err(|e| YamlError::new(&e))?;
     files.insert(INDEX_FILE.to_owned(), bytes);
-    Ok(Folder { files, index, documents })
+    Ok(Folder { files, index, documents, encrypted: BTreeMap::new() })
 }
 
-/// A rendered object without the empty `status` that a patch may have left.
-fn object_yaml(object: &Object) -> Result<String, Unwritable> {
-    let mut value = serde_json::to_value(object).map_err(|e| YamlError::new(&e))?;
-    if let Some(map) = value.as_object_mut()
-        && map.get("status").is_some_and(|status| status.is_null() || status == &json!({}))
+/// A rendered object with its first line, without the empty `status` that a patch may have left.
+fn object_yaml(header: &str, object: &Object) -> Result<String, Unwritable> {
+    let expected = match object {
+        // A line of a script is some 30 bytes, and gets four blanks in front.
+        Object::ConfigMap(map) => config_map_size(map) * 5 / 4 + SMALL_OBJECT,
+        Object::Job(_) | Object::Pod(_) => LARGE_OBJECT,
+        _ => SMALL_OBJECT,
+    };
+    let text = match object.without_empty_status() {
+        Some(object) => yaml::below(header, &object, expected),
+        None => yaml::below(header, object, expected),
+    }?;
+    // What kustomize cannot carry is written as an escape, so texts without escapes need no search.
+    if (text.contains("\\x") || text.contains("\\u"))
+        && let Ok(value) = serde_json::to_value(object)
+        && let Some((path, c)) = find_uncarried(&value)
     {
-        map.shift_remove("status");
-    }
-    if let Some((path, c)) = find_uncarried(&value) {
         let place = path.trim_start_matches('.');
         let why = format!("{} {} holds U+{:04X} in {place}", object.kind(), object.name(), u32::from(c));
         return Err(Unwritable { code: codes::NOT_FOR_KUSTOMIZE, why });
     }
-    Ok(yaml::value_to_yaml(&value)?)
+    Ok(text)
 }
 
 /// Short names; where two objects would get the same one both keep their whole names.
@@ -333,25 +382,27 @@ fn short_name(bundle: &Bundle, name: &str, hashed: bool) -> String {
     }
     // A strategy may have given all names a suffix; the Job has it too.
     let job = bundle.objects.iter().find(|object| matches!(object, Object::Job(_))).map(Object::name);
-    for prefix in job.into_iter().chain([bundle.name.as_str()]) {
-        match rest.strip_prefix(prefix) {
-            Some("") => return String::new(),
-            Some(tail) if tail.starts_with('-') => return tail[1..].to_owned(),
-            _ => {}
-        }
+    let suffix = job.and_then(|name| name.strip_prefix(bundle.name.as_str())).filter(|suffix| !suffix.is_empty());
+    let rest = suffix.map_or_else(|| rest.to_owned(), |suffix| rest.replacen(suffix, "", 1));
+    match rest.strip_prefix(bundle.name.as_str()) {
+        Some("") => String::new(),
+        Some(tail) if tail.starts_with('-') => tail[1..].to_owned(),
+        _ => rest,
     }
-    rest.to_owned()
 }
 
-/// Namespaces to be made (setting `create-namespace`), with the source that their files name. A companion that describes
-/// the namespace is the one that counts.
-fn wanted_namespaces<'a>(sorted: &[(String, &'a Bundle)], companions: &[Prepared]) -> BTreeMap<&'a str, &'a SourceRef> {
-    let mut wanted = BTreeMap::new();
+/// A namespace to be made: the source that its file names, and the level that all its pods keep.
+type Wanted<'a> = (&'a SourceRef, PodSecurity);
+
+/// Namespaces to be made (setting `create-namespace`). A companion that describes the namespace is the one that counts.
+fn wanted_namespaces<'a>(sorted: &[(String, &'a Bundle)], companions: &[Prepared]) -> BTreeMap<&'a str, Wanted<'a>> {
+    let mut wanted: BTreeMap<&str, Wanted<'_>> = BTreeMap::new();
     for (_, bundle) in sorted.iter().filter(|(_, bundle)| bundle.create_namespace) {
         let Some(namespace) = bundle.namespace.as_deref() else { continue };
         let written = companions.iter().any(|c| c.id.kind == "Namespace" && c.id.name == namespace);
         if !written && !STANDING_NAMESPACES.contains(&namespace) {
-            wanted.entry(namespace).or_insert(&bundle.source);
+            let (_, level) = wanted.entry(namespace).or_insert((&bundle.source, bundle.pod_security));
+            *level = (*level).min(bundle.pod_security);
         }
     }
     wanted
@@ -360,7 +411,7 @@ fn wanted_namespaces<'a>(sorted: &[(String, &'a Bundle)], companions: &[Prepared
 /// The folders of companions, made namespaces among them.
 fn companion_folders(
     companions: &[Prepared],
-    namespaces: &BTreeMap<&str, &SourceRef>,
+    namespaces: &BTreeMap<&str, Wanted<'_>>,
     kept: &Kept,
     tree: &mut FileTree,
 ) -> Result<(), YamlError> {
@@ -376,12 +427,16 @@ fn companion_folders(
         if count[&(companion.folder.as_str(), file.clone())] > 1 && !group.is_empty() {
             file = names::object_file(&format!("{kind}.{group}"), name);
         }
-        let bytes = with_header(&companion.source, &yaml::value_to_yaml(&companion.value)?);
+        let bytes = with_header(&companion.source, &companion.value)?;
         folders.entry(companion.folder.clone()).or_default().insert(file, (companion.source.clone(), bytes));
     }
-    for (namespace, source) in namespaces {
-        let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-        let bytes = with_header(source, &yaml::value_to_yaml(&value)?);
+    for (namespace, (source, level)) in namespaces {
+        let mut metadata = json!({ "name": namespace });
+        if let Some((label, level)) = level.enforced() {
+            metadata["labels"] = json!({ label: level });
+        }
+        let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata });
+        let bytes = with_header(source, &value)?;
         let folder = format!("{}/{COMPANIONS_FOLDER}", names::safe(namespace));
         let file = names::object_file("namespace", namespace);
         folders.entry(folder).or_default().insert(file, ((*source).clone(), bytes));
@@ -403,8 +458,8 @@ fn companion_folders(
     Ok(())
 }
 
-fn with_header(source: &SourceRef, body: &str) -> Vec<u8> {
-    format!("{}{body}", yaml::header(&source.path)).into_bytes()
+fn with_header(source: &SourceRef, value: &Value) -> Result<Vec<u8>, YamlError> {
+    Ok(yaml::below(&yaml::header(&source.path), value, 0)?.into_bytes())
 }
 
 /// The kustomizations of namespaces and of the root.

@@ -4,17 +4,22 @@
 //! What leaves: the tree, and reports as data. [`layout`](fn@layout::layout) and all below it are pure; files are touched
 //! through [`files::Files`] only. Nothing here prints.
 
+pub mod audit;
 pub mod certificates;
 pub mod check;
+pub mod cipher;
 pub mod companion;
 pub mod files;
 pub mod index;
 pub mod kustomization;
 pub mod layout;
 pub mod names;
+pub mod record;
 mod recover;
 pub mod report;
+pub mod sealed;
 pub mod secret;
+pub mod sops;
 pub mod store;
 pub mod survey;
 pub mod tree;
@@ -24,6 +29,7 @@ pub mod yaml;
 use serde::{Deserialize, Serialize};
 
 use crate::diag::Span;
+use crate::model::hardening::PodSecurity;
 use crate::object::Object;
 
 pub use companion::Companion;
@@ -58,6 +64,8 @@ pub struct Bundle {
     pub secret: SecretForm,
     /// Whether the Namespace object is part of the bundles (setting `create-namespace`).
     pub create_namespace: bool,
+    /// Level of pod security that its pods keep.
+    pub pod_security: PodSecurity,
 }
 
 impl Bundle {

@@ -32,6 +32,9 @@ pub struct Report {
     pub changes: Vec<Change>,
     /// Number of files that are as they should be.
     pub unchanged: usize,
+    /// Encrypted files that stay although the store's file has been encrypted again since they were copied from it. Found by
+    /// comparisons only: a write copies.
+    pub re_encrypted: Vec<String>,
     /// Files in our folders that flux-gen did not write, by path. They are never touched and are no drift.
     pub foreign: Vec<String>,
     /// What keeps a write from happening: edited files, foreign ones in the way, links. Errors unless the write was forced.

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::cipher::{CipherKind, Leeway, read_document};
 use super::yaml::{self, YamlError};
 
 /// The key of the Secret that holds the certificate file.
@@ -46,40 +47,66 @@ pub enum SecretForm {
         /// The certificate file.
         certificate: PrivateText,
     },
+    /// The Secret in an encrypted form: a copy of the store's file.
+    Encrypted {
+        /// `metadata.name`.
+        name: String,
+        /// Which form.
+        kind: CipherKind,
+        /// The file, to be copied byte for byte.
+        bytes: Vec<u8>,
+        /// How far what is in the output may be from it.
+        leeway: Leeway,
+    },
 }
 
-/// The Secret as an object: immutable, type `Opaque`, the certificate file under [`SECRET_KEY`].
-///
-/// Contains the private key. For the bundle with the `plain` form, and for a trial with `existing`
-/// (`cert show NAME --secret | kubectl apply -f -`).
-fn secret_value(namespace: Option<&str>, name: &str, certificate: &PrivateText) -> Value {
+impl SecretForm {
+    /// `metadata.name` of the Secret, when the bundle carries it.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Existing => None,
+            Self::Plain { name, .. } | Self::Encrypted { name, .. } => Some(name),
+        }
+    }
+}
+
+/// The Secret as an object without its data: immutable, of type `Opaque`.
+pub(super) fn skeleton(namespace: Option<&str>, name: &str) -> Value {
     let mut metadata = json!({ "name": name });
     if let Some(namespace) = namespace {
         metadata["namespace"] = namespace.into();
     }
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": metadata,
-        "type": "Opaque",
-        "immutable": true,
-        "data": { SECRET_KEY: STANDARD.encode(certificate.expose()) },
-    })
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "immutable": true })
 }
 
-/// The Secret as YAML without a header line. Contains the private key.
+/// The Secret as YAML without a header line: the certificate file under [`SECRET_KEY`]. Contains the private key.
+///
+/// For the bundle with the `plain` form, and for a trial with `existing` (`cert new NAME --secret | kubectl apply -f -`).
 ///
 /// # Errors
-/// As [`yaml::value_to_yaml`]; the message never contains the value.
+/// As [`yaml::to_yaml`]; the message never contains the value.
 pub fn secret_yaml(
     namespace: Option<&str>,
     name: &str,
     certificate: &PrivateText,
 ) -> Result<Zeroizing<String>, YamlError> {
-    let mut value = secret_value(namespace, name, certificate);
-    let text = yaml::value_to_yaml(&value).map(Zeroizing::new);
+    let mut value = skeleton(namespace, name);
+    value["data"] = json!({ SECRET_KEY: STANDARD.encode(certificate.expose()) });
+    let text = yaml::to_yaml(&value).map(Zeroizing::new);
     if let Value::String(encoded) = &mut value["data"][SECRET_KEY] {
         encoded.zeroize();
     }
     text
+}
+
+/// The certificate file in a plain Secret, if the text is one. Contains the private key.
+#[must_use]
+pub fn certificate_in(yaml: &[u8]) -> Option<PrivateText> {
+    let mut document = read_document(yaml)?;
+    let is_secret = document.get("kind").and_then(Value::as_str) == Some("Secret");
+    let Some(Value::String(encoded)) = document.pointer_mut(&format!("/data/{SECRET_KEY}")) else { return None };
+    let encoded = Zeroizing::new(std::mem::take(encoded));
+    let bytes = STANDARD.decode(encoded.as_bytes()).ok()?;
+    is_secret.then(|| PrivateText::new(bytes))
 }

@@ -1,9 +1,11 @@
-//! The certificate store: private keys beside the project file, and a record of the public ones.
+//! The certificate store: private keys beside the project file, their encrypted forms, and a record of the public ones.
 //!
 //! ```text
-//! certs/<namespace or default>/<name>.cert   the certificate, mode 0600, never committed
-//! certs/public.json                          public keys by <namespace or default>/<name>, to be committed
-//! certs/.gitignore                           keeps *.cert out of git
+//! certs/<namespace or default>/<name>.cert         the certificate, mode 0600, never committed
+//! certs/<namespace or default>/<name>.sops.yaml    its Secret, encrypted to age recipients, to be committed
+//! certs/<namespace or default>/<name>.sealed.yaml  its SealedSecret, to be committed
+//! certs/public.json                                public keys, and what the encrypted forms were made for, to be committed
+//! certs/.gitignore                                 keeps *.cert out of git
 //! ```
 //! The record makes bundles where no private key is (CI), and tells when a certificate is not the agreed one.
 
@@ -13,11 +15,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::cipher::{CipherKind, Made};
 use super::files::Lock;
 use super::names;
+use super::record::Record;
 use super::secret::PrivateText;
 use crate::flux::{Certificate, CertificateError};
 use crate::model::CertificateNeed;
@@ -103,24 +106,6 @@ pub struct Added {
     pub ignored_in: Option<PathBuf>,
 }
 
-/// The content of `public.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Record {
-    api_version: String,
-    kind: String,
-    keys: BTreeMap<String, String>,
-}
-
-impl Record {
-    const API_VERSION: &str = "flux-gen.dev/v1";
-    const KIND: &str = "PublicKeys";
-
-    fn new() -> Self {
-        Self { api_version: Self::API_VERSION.to_owned(), kind: Self::KIND.to_owned(), keys: BTreeMap::new() }
-    }
-}
-
 /// A store. Nothing is read or made before it is needed.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -173,33 +158,61 @@ impl Store {
         }))
     }
 
-    /// All recorded public keys by [`Store::title`].
+    /// Where an encrypted form is or would be.
+    #[must_use]
+    pub fn encrypted_path(&self, need: &CertificateNeed, kind: CipherKind) -> PathBuf {
+        self.folder.join(format!("{}{}", Self::title(need), kind.suffix()))
+    }
+
+    /// An encrypted form, if the store has it.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn encrypted(&self, need: &CertificateNeed, kind: CipherKind) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.encrypted_path(need, kind);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e).at("read", &path),
+        }
+    }
+
+    /// Stores an encrypted form and records what it was made for.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn keep_encrypted(
+        &self,
+        need: &CertificateNeed,
+        kind: CipherKind,
+        bytes: &[u8],
+        made: Made,
+    ) -> Result<PathBuf, StoreError> {
+        let path = self.encrypted_path(need, kind);
+        let folder = path.parent().unwrap_or(&self.folder);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).at("make", folder)?;
+        self.locked(|| {
+            let mut record = self.record()?;
+            // The file first: without its record it is taken for what it says itself.
+            write_file(&path, bytes, 0o644, true).at("write", &path)?;
+            record.encrypted.entry(Self::title(need)).or_default().insert(kind, made);
+            self.write_record(&record)
+        })?;
+        Ok(path)
+    }
+
+    /// What is recorded of all certificates.
     ///
     /// # Errors
     /// When the record cannot be read or is not one.
-    pub fn recorded(&self) -> Result<BTreeMap<String, String>, StoreError> {
-        Ok(self.record()?.keys)
-    }
-
-    fn record(&self) -> Result<Record, StoreError> {
+    pub fn record(&self) -> Result<Record, StoreError> {
         let path = self.folder.join(PUBLIC_FILE);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Record::new()),
             Err(e) => return Err(e).at("read", &path),
         };
-        let record: Record = serde_json::from_slice(&bytes)
-            .map_err(|e| StoreError::Record { path: path.clone(), why: e.to_string() })?;
-        if record.api_version != Record::API_VERSION || record.kind != Record::KIND {
-            let why = format!("it says {} {}", record.api_version, record.kind);
-            return Err(StoreError::Record { path, why });
-        }
-        match record.keys.iter().find(|(_, key)| !is_public_key(key)) {
-            Some((title, _)) => {
-                Err(StoreError::Record { path, why: format!("{title} has no Z85 key of 40 characters") })
-            }
-            None => Ok(record),
-        }
+        Record::parse(&bytes).map_err(|why| StoreError::Record { path, why })
     }
 
     /// Makes a key pair with the operating system's random numbers, stores and records it.
@@ -232,14 +245,18 @@ impl Store {
         let folder = path.parent().unwrap_or(&self.folder);
         DirBuilder::new().recursive(true).mode(0o700).create(folder).at("make", folder)?;
         let ignored_in = self.ignore()?;
-        let lock_path = self.folder.join(".lock");
-        let lock = Lock::take(&lock_path).at("lock", &lock_path)?;
-        let result = self.add_locked(&title, &path, text, public_key, replace);
-        let removed = fs::remove_file(&lock_path).at("remove", &lock_path);
-        drop(lock);
-        result?;
-        removed?;
+        self.locked(|| self.add_locked(&title, &path, text, public_key, replace))?;
         Ok(Added { path, public_key: public_key.to_owned(), ignored_in })
+    }
+
+    /// Does something while no other process changes the store.
+    fn locked(&self, work: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let path = self.folder.join(".lock");
+        let lock = Lock::take(&path).at("lock", &path)?;
+        let result = work();
+        let removed = fs::remove_file(&path).at("remove", &path);
+        drop(lock);
+        result.and(removed)
     }
 
     fn add_locked(
@@ -270,8 +287,7 @@ impl Store {
 
     fn write_record(&self, record: &Record) -> Result<(), StoreError> {
         let path = self.folder.join(PUBLIC_FILE);
-        let mut bytes = serde_json::to_vec_pretty(record).map_err(io::Error::from).at("write", &path)?;
-        bytes.push(b'\n');
+        let bytes = record.to_bytes().map_err(io::Error::from).at("write", &path)?;
         write_file(&path, &bytes, 0o644, true).at("write", &path)
     }
 
@@ -280,17 +296,13 @@ impl Store {
     /// # Errors
     /// What the operating system says.
     pub fn record_keys(&self, keys: &BTreeMap<String, String>) -> Result<(), StoreError> {
-        let lock_path = self.folder.join(".lock");
-        let lock = Lock::take(&lock_path).at("lock", &lock_path)?;
-        let result = self.record().and_then(|mut record| {
+        self.locked(|| {
+            let mut record = self.record()?;
             for (title, key) in keys {
                 record.keys.entry(title.clone()).or_insert_with(|| key.clone());
             }
             self.write_record(&record)
-        });
-        let removed = fs::remove_file(&lock_path).at("remove", &lock_path);
-        drop(lock);
-        result.and(removed)
+        })
     }
 
     /// Makes sure that git ignores certificates: a `.gitignore` in the store's folder. Returns it when it was changed.
@@ -321,11 +333,6 @@ pub fn fresh(name: &str) -> Result<Certificate, StoreError> {
     let certificate = Certificate::from_secret_bytes(random, name);
     random.zeroize();
     Ok(certificate)
-}
-
-/// 40 characters of Z85 that stand for 32 bytes.
-fn is_public_key(text: &str) -> bool {
-    text.len() == crate::flux::certificate::KEY_CHARS && z85::decode(text).is_ok()
 }
 
 /// Writes a file in one step: whoever looks sees nothing, the old or the whole new one. Without `replace` an existing file

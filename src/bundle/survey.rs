@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::cipher::{Leeway, is_encrypted, same_meaning};
 use super::files::{Entry, EntryKind, Files};
 use super::index::{INDEX_FILE, Index};
 use super::layout::{Kept, KeptFile};
@@ -56,6 +57,26 @@ pub(super) struct FolderPlan {
     pub(super) changes: Vec<(String, ChangeKind)>,
     /// Entries of others.
     pub(super) foreign: Vec<Entry>,
+    /// Of the files that stay: encrypted ones whose original has been encrypted again since they were copied.
+    pub(super) outrun: Vec<String>,
+}
+
+/// What a comparison is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// To tell what differs. An encrypted file with the same content is the same file.
+    Compare,
+    /// To write. The encrypted files of the store are copied byte for byte.
+    Write {
+        /// Take conflicts for changes.
+        force: bool,
+    },
+}
+
+impl How {
+    fn force(self) -> bool {
+        self == Self::Write { force: true }
+    }
 }
 
 /// What to do with the whole output.
@@ -103,13 +124,13 @@ pub fn kept(files: &impl Files, root: &Path, scope: &Scope) -> Result<Kept, File
     Ok(kept)
 }
 
-/// Compares. `force` takes conflicts for changes.
+/// Compares.
 pub(super) fn survey(
     files: &impl Files,
     root: &Path,
     tree: &FileTree,
     kept: &Kept,
-    force: bool,
+    how: How,
 ) -> Result<Plan, FileError> {
     let mut plan = Plan::default();
     let mut listings = BTreeMap::new();
@@ -124,7 +145,7 @@ pub(super) fn survey(
         .par_iter()
         .map(|(path, wanted)| {
             let known = on_disk.contains(*path);
-            survey_folder(files, root, path, *wanted, known, force).map(|found| (wanted.is_some(), found))
+            survey_folder(files, root, path, *wanted, known, how).map(|found| (wanted.is_some(), found))
         })
         .collect();
     for result in surveyed {
@@ -134,6 +155,7 @@ pub(super) fn survey(
         let change = |name: &String, kind| Change { path: format!("{}/{name}", folder.path), kind };
         plan.report.changes.extend(changes.map(|(name, kind)| change(name, *kind)));
         plan.report.foreign.extend(folder.foreign.iter().map(|entry| format!("{}/{}", folder.path, entry.name)));
+        plan.report.re_encrypted.extend(folder.outrun.iter().map(|name| format!("{}/{name}", folder.path)));
         plan.report.conflicts.extend(conflicts);
         match (wanted, folder.changes.is_empty()) {
             (true, false) => plan.update.push(folder),
@@ -141,7 +163,7 @@ pub(super) fn survey(
             (_, true) => {}
         }
     }
-    survey_files(files, root, tree, &listings, force, &mut plan)?;
+    survey_files(files, root, tree, &listings, how.force(), &mut plan)?;
     plan.report.changes.sort();
     plan.report.foreign.sort();
     Ok(plan)
@@ -203,8 +225,9 @@ fn survey_folder(
     path: &str,
     wanted: Option<&Folder>,
     exists: bool,
-    force: bool,
+    how: How,
 ) -> Result<Option<Surveyed>, FileError> {
+    let force = how.force();
     let mut plan = FolderPlan { path: path.to_owned(), exists, ..FolderPlan::default() };
     let mut conflicts = Diagnostics::new();
     let nothing = BTreeMap::new();
@@ -237,8 +260,27 @@ fn survey_folder(
             plan.same.insert(name.clone());
             continue;
         }
-        judge.replaced(name, entry.kind, found.as_deref());
+        match (found.as_deref(), wanted.and_then(|folder| folder.encrypted.get(name))) {
+            (Some(found), Some(leeway)) => {
+                let copied = owned.digest(name) == Some(&sha256_hex(bytes));
+                if is_same_secret(found, bytes, *leeway, copied, how) {
+                    plan.same.insert(name.clone());
+                    if !copied {
+                        plan.outrun.push(name.clone());
+                    }
+                    continue;
+                }
+                // What is encrypted the store has too: nothing is lost with it.
+                if !is_encrypted(found) {
+                    judge.replaced(name, entry.kind, Some(found));
+                }
+            }
+            (found, _) => judge.replaced(name, entry.kind, found),
+        }
         plan.changes.push((name.clone(), ChangeKind::Changed));
+    }
+    if let (Owned::Listed(index), Some(wanted), How::Compare) = (&owned, wanted, how) {
+        forgive_index(index, wanted, &mut plan);
     }
     for (name, entry) in entries.iter().filter(|(name, _)| !wanted_files.contains_key(**name)) {
         let listed = owned.digest(name).is_some() || *name == INDEX_FILE;
@@ -252,6 +294,30 @@ fn survey_folder(
         plan.changes.push(((*name).to_owned(), ChangeKind::Extra));
     }
     Ok(Some(Surveyed { plan, conflicts }))
+}
+
+/// Whether an encrypted file of other bytes will do. `copied`: the store's file is still the one that was copied.
+fn is_same_secret(found: &[u8], wanted: &[u8], leeway: Leeway, copied: bool, how: How) -> bool {
+    let may_differ = match leeway {
+        Leeway::Exact => false,
+        Leeway::Copy => copied,
+        Leeway::Either => copied || how == How::Compare,
+    };
+    may_differ && same_meaning(found, wanted)
+}
+
+/// An index that differs only in the digests of encrypted files which will do is as it should be, too.
+fn forgive_index(found: &Index, wanted: &Folder, plan: &mut FolderPlan) {
+    let mut as_found = wanted.index.clone();
+    for name in wanted.encrypted.keys().filter(|name| plan.same.contains(*name)) {
+        if let Some(digest) = found.files.get(name) {
+            as_found.files.insert(name.clone(), digest.clone());
+        }
+    }
+    if as_found == *found && as_found != wanted.index {
+        plan.changes.retain(|(name, _)| name != INDEX_FILE);
+        plan.same.insert(INDEX_FILE.to_owned());
+    }
 }
 
 /// What the `bundle.json` on the disk says.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cipher::Leeway;
 use super::index::{INDEX_FILE, Index};
 use super::names::KUSTOMIZATION_FILE;
 
@@ -14,6 +15,8 @@ pub struct Folder {
     pub index: Index,
     /// Files with objects in the order in which they are to be applied.
     pub documents: Vec<String>,
+    /// Encrypted files, whose bytes may differ in the output when somebody has encrypted the same again.
+    pub encrypted: BTreeMap<String, Leeway>,
 }
 
 /// All files of an output: path relative to the output folder, with `/`, to bytes.
@@ -43,7 +46,8 @@ impl FileTree {
     /// each namespace's companions and clusters.
     #[must_use]
     pub fn documents(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let length = |folder: &Folder| folder.files.values().map(|bytes| bytes.len() + 4).sum::<usize>();
+        let mut out = Vec::with_capacity(self.folders.values().map(length).sum());
         let mut paths: Vec<&String> = self.folders.keys().collect();
         paths.sort_by_key(|path| order(path));
         for path in paths {

@@ -18,7 +18,7 @@ use super::files::{EntryKind, Files, Lock, cannot_exchange};
 use super::layout::Kept;
 use super::recover::{self, MoveNote};
 use super::report::{ChangeKind, Context, FileError, Report};
-use super::survey::{self, FolderPlan, Plan, WORK_FOLDER};
+use super::survey::{self, FolderPlan, How, Plan, WORK_FOLDER};
 use super::tree::FileTree;
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics};
@@ -102,7 +102,7 @@ fn locked(
     options: WriteOptions,
 ) -> Result<Report, FileError> {
     recover::finish(files, root)?;
-    let plan = survey::survey(files, root, tree, kept, options.force)?;
+    let plan = survey::survey(files, root, tree, kept, How::Write { force: options.force })?;
     if !plan.report.conflicts.is_empty() || plan.report.changes.is_empty() {
         return Ok(plan.report);
     }

@@ -4,10 +4,10 @@
 //! YAML 1.1 reader (Kubernetes') and a YAML 1.2 reader: strings that either takes for something else are quoted, texts of
 //! several lines are literal blocks, and what a block cannot hold exactly is a double-quoted scalar with escapes.
 
-use serde::ser::{SerializeMap, SerializeSeq};
-use serde::{Serialize, Serializer};
-use serde_json::Value;
-use serde_saphyr::{DoubleQuoted, SerializerOptions};
+mod scalar;
+mod writer;
+
+use serde::Serialize;
 
 /// Why a value could not be written as YAML. Never holds the value itself: it may be a private key.
 #[derive(Debug, thiserror::Error)]
@@ -20,73 +20,30 @@ impl YamlError {
     }
 }
 
-/// The options of the one spelling.
-fn options() -> SerializerOptions {
-    serde_saphyr::ser_options! {
-        indent_step: 2,
-        compact_list_indent: true,
-        empty_as_braces: true,
-        prefer_block_scalars: true,
-        // Folding a long line would make a diff of one word touch many lines.
-        folded_wrap_chars: usize::MAX,
-        yaml_12: false,
+impl serde::ser::Error for YamlError {
+    fn custom<T: std::fmt::Display>(cause: T) -> Self {
+        Self::new(&cause)
     }
 }
 
 /// One document, ending with a line feed, without a header line. Keys in the order of the value's own serialisation.
 ///
 /// # Errors
-/// When the value cannot be expressed in JSON or YAML (a mapping key that is not a scalar).
+/// When the value cannot be expressed in YAML as Kubernetes reads it (a mapping key that is not text).
 pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, YamlError> {
-    let value = serde_json::to_value(value).map_err(|e| YamlError::new(&e))?;
-    value_to_yaml(&value)
+    below("", value, 0)
 }
 
-/// As [`to_yaml`], for a value that is JSON already.
+/// As [`to_yaml`], with a first line. `expected` is about how long the text will be in bytes: growing and moving buffers
+/// was a tenth of a build.
 ///
 /// # Errors
-/// When the serialiser refuses the value; no JSON value is known that it refuses.
-pub fn value_to_yaml(value: &Value) -> Result<String, YamlError> {
-    let mut text =
-        serde_saphyr::to_string_with_options(&Canonical(value), options()).map_err(|e| YamlError::new(&e))?;
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Ok(without_blank_indents(&text))
-}
-
-/// Takes the indentation off the empty lines of literal blocks, which mean the same without it. Editors and commit hooks
-/// do so too, and a file that they changed would count as edited by hand.
-fn without_blank_indents(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut block: Option<usize> = None;
-    for line in text.split_inclusive('\n') {
-        let content = line.trim_end_matches('\n');
-        let indent = content.len() - content.trim_start_matches(' ').len();
-        match block {
-            Some(of_block) if content.len() == of_block && indent == of_block => {
-                out.push('\n');
-                continue;
-            }
-            Some(of_block) if content.is_empty() || indent >= of_block => {}
-            _ => block = block_indent(content),
-        }
-        out.push_str(line);
-    }
-    out
-}
-
-/// The indentation of the literal block that a line opens, if it opens one.
-fn block_indent(line: &str) -> Option<usize> {
-    let head = line.trim_end_matches(|c: char| c == '-' || c == '+' || c.is_ascii_digit()).strip_suffix('|')?;
-    let node = head.trim_start_matches(' ');
-    let mut column = head.len() - node.len();
-    let mut node = node;
-    while let Some(inner) = node.strip_prefix("- ") {
-        column += 2;
-        node = inner;
-    }
-    if node.is_empty() { Some(column) } else { node.ends_with(": ").then_some(column + 2) }
+/// As [`to_yaml`].
+pub fn below<T: Serialize>(header: &str, value: &T, expected: usize) -> Result<String, YamlError> {
+    let mut out = String::with_capacity(header.len() + expected);
+    out.push_str(header);
+    writer::write(&mut out, value)?;
+    Ok(out)
 }
 
 /// The line that stands above every generated YAML file.
@@ -106,238 +63,5 @@ fn breaks_comment(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A value in the one spelling.
-struct Canonical<'a>(&'a Value);
-
-impl Serialize for Canonical<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::String(text) if needs_quotes(text) => DoubleQuoted(text.as_str()).serialize(serializer),
-            Value::Array(items) => {
-                let mut seq = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    seq.serialize_element(&Canonical(item))?;
-                }
-                seq.end()
-            }
-            Value::Object(entries) => {
-                let mut map = serializer.serialize_map(Some(entries.len()))?;
-                for (key, entry) in entries {
-                    map.serialize_entry(key, &Canonical(entry))?;
-                }
-                map.end()
-            }
-            plain => plain.serialize(serializer),
-        }
-    }
-}
-
-/// Whether a literal block would be misread: libyaml and Go's readers take a tab at the start of a block's first line for
-/// indentation and refuse the document.
-fn needs_quotes(text: &str) -> bool {
-    text.trim_start_matches(['\n', ' ']).starts_with('\t')
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    /// Strings that one reader or another takes for something else, or that a block cannot hold.
-    const ODD: &[&str] = &[
-        "",
-        " ",
-        "   ",
-        "\n",
-        "\n\n\n",
-        "a\n",
-        "a\n\n",
-        " a\nb\n",
-        "\n a\n b",
-        "\n\n  a",
-        "  \n",
-        "a\n \n",
-        "a \n b\t\n",
-        "\ta\nb",
-        "\n\ta\n",
-        " \ta\n",
-        "  \n\ta\n",
-        "\n  \n a\n",
-        "a\n\t\n",
-        "\t",
-        "\t\n",
-        "a\tb",
-        "a\r\nb\r\n",
-        "a\rb\n",
-        "x\u{85}y\n",
-        "a\n\u{2028}b",
-        "\u{2029}",
-        "\u{feff}a",
-        "a\u{7f}\n",
-        "\0",
-        "a\u{1b}[0m\nb",
-        "\u{fffe}",
-        "yes",
-        "no",
-        "on",
-        "Off",
-        "y",
-        "N",
-        "true",
-        "NULL",
-        "~",
-        "null\n",
-        "0x1",
-        "0o17",
-        "017",
-        "0b1",
-        "1_0",
-        "1__0",
-        "1:20",
-        "1e3",
-        "12e03",
-        ".5",
-        "1.",
-        "+1",
-        "-0",
-        ".inf",
-        ".NaN",
-        "2001-01-01",
-        "2001-01-01t01:02:03z",
-        "<<",
-        "=",
-        "- a",
-        "-",
-        "?",
-        "? a",
-        ":",
-        "::",
-        ":a",
-        "a:",
-        "a: b",
-        "#x",
-        "a #b",
-        "a\n#b\n",
-        "---\na",
-        "a\n---\nb\n...\n",
-        "...",
-        "%a\nb",
-        "{a}",
-        "[a",
-        "]",
-        "}",
-        ",",
-        "*a",
-        "&a",
-        "!a",
-        "|",
-        "|\na",
-        ">\na",
-        "@a",
-        "`a",
-        "'",
-        "\"",
-        "a\\b",
-        "'\n\"\\",
-        "é\nü",
-        "😀",
-        "- \na",
-        "a,b",
-        "0.1.2",
-        "1.2.3.4",
-        "08",
-        "0777",
-        "1,000",
-        "0x",
-        "_1",
-        "1_",
-        "0.",
-        "!!int 3",
-        "&x *x",
-        "<<: *a",
-    ];
-
-    fn reads_back(value: &Value) {
-        let text = value_to_yaml(value).unwrap();
-        let back: Value = serde_norway::from_str(&text).unwrap_or_else(|e| panic!("{e} in {value}:\n{text}"));
-        assert_eq!(&back, value, "{text}");
-        assert!(text.ends_with('\n') && !text.contains(['\r', '\u{85}', '\u{2028}', '\u{feff}', '\0']), "{text:?}");
-        assert_eq!(value_to_yaml(&back).unwrap(), text, "stable");
-    }
-
-    #[test]
-    fn odd_strings_in_every_position() {
-        for odd in ODD {
-            reads_back(
-                &json!({ "k": odd, "l": [odd, { "m": odd, (*odd).to_owned(): 1 }, [odd, [odd]]], "z": { (*odd).to_owned(): odd } }),
-            );
-        }
-        let all: serde_json::Map<String, Value> =
-            ODD.iter().enumerate().map(|(i, odd)| (format!("k{i}"), json!(odd))).collect();
-        reads_back(
-            &json!({ "data": all, "empty": {}, "none": [], "null": null, "numbers": [0, -1, 1.5, u64::MAX, true] }),
-        );
-    }
-
-    #[test]
-    fn long_lines_are_neither_folded_nor_cut() {
-        let line = "word ".repeat(30_000);
-        let value = json!({ "one": line.trim_end(), "two": format!("{line}x\nend\n"), "three": "x".repeat(300_000) });
-        reads_back(&value);
-        assert_eq!(value_to_yaml(&value).unwrap().lines().count(), 5);
-    }
-
-    #[test]
-    fn scripts_are_readable_blocks() {
-        let script = "#!/bin/bash\nset -e\n\nif true; then\n\techo \"a: b\"  \nfi\n";
-        let text = value_to_yaml(&json!({ "data": { "run.sh": script } })).unwrap();
-        assert_eq!(
-            text,
-            "data:\n  run.sh: |\n    #!/bin/bash\n    set -e\n\n    if true; then\n    \techo \"a: b\"  \n    fi\n"
-        );
-    }
-
-    #[test]
-    fn the_header_is_one_comment() {
-        for odd in ODD {
-            let text = header(odd);
-            assert_eq!(text.lines().count(), 1);
-            assert!(text.ends_with("; do not edit.\n") && text.starts_with("# Generated by flux-gen from "));
-            assert!(serde_norway::from_str::<Value>(&text).unwrap().is_null(), "{text:?}");
-        }
-    }
-
-    fn any_text() -> impl Strategy<Value = String> {
-        let piece = prop_oneof![
-            4 => proptest::sample::select(vec![" ", "  ", "\n", "\n\n", "\t", "\r\n", "\u{85}", "a", "# ", ": ", "- ", "'", "\"", "\\", "é", "%", "0", ":"]).prop_map(str::to_owned),
-            1 => any::<char>().prop_map(String::from),
-            1 => "[a-z0-9 ]{0,90}",
-        ];
-        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
-    }
-
-    fn any_value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            6 => any_text().prop_map(Value::from),
-            1 => any::<i64>().prop_map(Value::from),
-            1 => any::<bool>().prop_map(Value::from),
-            1 => Just(Value::Null),
-        ];
-        leaf.prop_recursive(4, 24, 5, |inner| {
-            prop_oneof![
-                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-                proptest::collection::vec((any_text(), inner), 0..5)
-                    .prop_map(|entries| Value::Object(entries.into_iter().collect())),
-            ]
-        })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(600))]
-        #[test]
-        fn any_document_reads_back(value in any_value()) {
-            reads_back(&json!({ "value": value }));
-        }
-    }
-}
+mod tests;

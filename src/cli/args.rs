@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{build, cert, check, completions, diff, explain, man, new, schema, validate};
+use super::{audit, build, cert, check, completions, diff, explain, lock, man, new, recipe, schema, validate, view};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -37,10 +37,14 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     Diff(diff::DiffArgs),
     Validate(validate::ValidateArgs),
+    Audit(audit::AuditArgs),
     Explain(explain::ExplainArgs),
     Schema(schema::SchemaArgs),
     New(new::NewArgs),
     Cert(cert::CertArgs),
+    Recipe(recipe::RecipeArgs),
+    View(view::ViewArgs),
+    Lock(lock::LockArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

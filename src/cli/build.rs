@@ -41,11 +41,12 @@ pub(crate) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if args.stdout {
         let rendered = bundles::render(&args.input, None, Use::Alone, ui)?;
         ui.print(&rendered.tree.documents())?;
+        rendered.leave();
         return Ok(Exit::Ok);
     }
     let mut rendered = bundles::render(&args.input, args.output.output.as_deref(), Use::Write, ui)?;
     let output = &rendered.inputs.output;
-    let recreated = jobs::recreated(output, &rendered.tree).map_err(|e| file_error(&e))?;
+    let jobs = jobs::changes(output, &rendered.tree, &rendered.rollouts).map_err(|e| file_error(&e))?;
     let options = WriteOptions { force: args.force, durable: !args.no_sync };
     let report = write(&Disk, output, &rendered.tree, &rendered.kept, options).map_err(|e| file_error(&e))?;
     let tally = rendered.inputs.report(ui, report.conflicts.clone());
@@ -54,15 +55,14 @@ pub(crate) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         return Ok(Exit::Failed);
     }
     ui.status(&summary(&rendered, &report));
-    if let Some(text) = jobs::sentence(&recreated) {
-        ui.status(&text);
-    }
     if !report.changes.is_empty() {
         let store = certificates::store(&rendered.inputs.project);
         if let Some(text) = certificates::secrets_sentence(&rendered.secrets, &store) {
             ui.status(&text);
         }
     }
+    jobs::say(&jobs, ui);
+    rendered.leave();
     Ok(Exit::Ok)
 }
 

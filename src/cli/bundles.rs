@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::certificates::{self, WantedSecret, secret_form};
 use super::error::{CommandError, plain};
 use super::exit::Exit;
+use super::images;
+use super::jobs::{self, Rollouts};
 use super::pipeline::{InputArgs, Inputs};
 use super::report::{Tally, plural};
 use super::ui::Ui;
@@ -16,10 +20,11 @@ use crate::bundle::secret::SecretForm;
 use crate::bundle::{Bundle, Companion, FileTree, survey};
 use crate::compile::{Compiled, CompiledCluster, compile};
 use crate::diag::codes::bundle::{DUPLICATE_CLUSTER, DUPLICATE_OBJECT, INTERRUPTED_WRITE};
-use crate::diag::codes::cert::CERTIFICATE_MISSING;
+use crate::diag::codes::cert::{CERTIFICATE_MISSING, RE_ENCRYPTED};
 use crate::diag::codes::spec::{COMPANION_CLASH, SAME_CLUSTER, SERVICE_CLAIMED};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::project_settings;
+use crate::object::images::visit_value;
 
 /// The files that the specs give.
 #[derive(Debug)]
@@ -36,6 +41,16 @@ pub(crate) struct Rendered {
     pub(crate) tally: Tally,
     /// Secrets that somebody has to make in the cluster.
     pub(crate) secrets: Vec<WantedSecret>,
+    /// What becomes of the Job of each cluster when it changes.
+    pub(crate) rollouts: Rollouts,
+}
+
+impl Rendered {
+    /// For the end of a command: leaves the memory to the end of the process, which is at hand. Nothing here wipes itself;
+    /// to give back the parts of a thousand clusters one by one would take a tenth of the time of `check`.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
 }
 
 /// What a command does with the files.
@@ -66,8 +81,8 @@ pub(crate) fn render(args: &InputArgs, output: Option<&Path>, what: Use, ui: &Ui
         ui.failure(&format!("found {}{consequence}", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
-    let Laid { tree, kept, clusters, secrets } = rendered?;
-    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets })
+    let Laid { tree, kept, clusters, secrets, rollouts } = rendered?;
+    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets, rollouts })
 }
 
 /// The result of [`render_inputs`].
@@ -76,6 +91,7 @@ struct Laid {
     kept: Kept,
     clusters: usize,
     secrets: Vec<WantedSecret>,
+    rollouts: Rollouts,
 }
 
 fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> Result<Laid, CommandError> {
@@ -86,23 +102,28 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
         Use::Write | Use::Compare => survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?,
     };
     let count = compiled.clusters.len();
+    let unpinned = images::check(&compiled.clusters, inputs);
     let secrets = certificates::wanted_secrets(&compiled.clusters);
-    let mut bundles = Vec::with_capacity(count);
-    for cluster in compiled.clusters {
+    let rollouts = jobs::rollouts(&compiled.clusters);
+    let whole = compiled.clusters.into_par_iter().map(|cluster| {
         let secret = secret_form(&cluster, &certificates);
-        bundles.push(bundle(cluster, inputs, secret));
-    }
+        bundle(cluster, inputs, secret)
+    });
+    let bundles: Vec<Bundle> = whole.collect();
+    found.extend(unpinned);
     let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
     if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {
         // That nothing is left is no news.
-        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets });
+        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets, rollouts });
     }
     let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
     let (tree, problems) = layout(&bundles, &companions, &kept, layout_settings);
+    // To take apart a thousand clusters is work too.
+    bundles.into_par_iter().for_each(drop);
     let news = problems.iter().filter(|problem| !is_repeated(problem, found)).cloned().collect();
     found.extend(news);
-    Ok(Laid { tree, kept, clusters: count, secrets })
+    Ok(Laid { tree, kept, clusters: count, secrets, rollouts })
 }
 
 /// Whether a clash between finished objects was told already, at its very place, as a clash between documents.
@@ -121,19 +142,25 @@ fn is_repeated(problem: &Diagnostic, told: &Diagnostics) -> bool {
 fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> (Compiled, Certificates) {
     let is_missing = |d: &Diagnostic| d.code == CERTIFICATE_MISSING;
     let mut problems = Diagnostics::new();
-    let mut certificates = certificates::find(inputs, Missing::Report, &mut problems, ui);
+    let missing = if what == Use::Alone { Missing::Report } else { Missing::Encrypt };
+    let mut certificates = certificates::find(inputs, missing, &mut problems, ui);
     let mut compiled = compile(&inputs.to_compile(&certificates.public_keys));
     if what == Use::Write {
         found.extend(certificates::check_git(&compiled.clusters, inputs).into_iter().collect());
-        let wrong = [&inputs.diagnostics, found, &compiled.diagnostics].iter().any(|d| d.has_errors());
-        if problems.iter().any(is_missing) && !wrong {
+        let others: Diagnostics = problems.iter().filter(|d| !is_missing(d)).cloned().collect();
+        let wrong = [&inputs.diagnostics, found, &compiled.diagnostics, &others].iter().any(|d| d.has_errors());
+        let unfinished = problems.iter().any(is_missing) || !certificates.pending.is_empty();
+        if unfinished && !wrong {
             problems = Diagnostics::new();
             certificates = certificates::find(inputs, Missing::Make, &mut problems, ui);
             compiled = compile(&inputs.to_compile(&certificates.public_keys));
         } else {
             // They will be made once the rest is right.
-            problems = problems.iter().filter(|d| !is_missing(d)).cloned().collect();
+            problems = others;
         }
+    }
+    for state in &certificates.pending {
+        ui.status(&format!("{state}; `flux-gen build` encrypts it"));
     }
     found.extend(problems);
     found.extend(std::mem::take(&mut compiled.diagnostics));
@@ -143,19 +170,22 @@ fn compile_with_certificates(inputs: &Inputs, what: Use, found: &mut Diagnostics
 fn bundle(compiled: CompiledCluster, inputs: &Inputs, secret: SecretForm) -> Bundle {
     Bundle {
         namespace: compiled.cluster.namespace,
-        name: compiled.cluster.name,
+        name: compiled.cluster.minicluster,
         objects: compiled.objects,
         source: inputs.source_ref(compiled.file),
         span: Some(compiled.span),
         public_key: compiled.cluster.certificate.public_key,
         secret,
         create_namespace: compiled.settings.create_namespace,
+        pod_security: compiled.settings.pod_security,
     }
 }
 
 fn companion(read: &crate::spec::Companion, inputs: &Inputs) -> Companion {
     let source = inputs.source_ref(read.span.file);
-    Companion { value: read.value.clone(), source, span: Some(read.span) }
+    let mut value = read.value.clone();
+    visit_value(&mut value, &mut |_, name| inputs.documents.images.get(name).cloned());
+    Companion { value, source, span: Some(read.span) }
 }
 
 /// A failed file operation of the bundle module.
@@ -190,6 +220,15 @@ pub(crate) fn drift(rendered: &Rendered, report: &Report, ui: &Ui) -> Exit {
         let message = format!("an earlier `flux-gen build` into {output} was stopped in the middle");
         let warning = Diagnostic::global_warning(INTERRUPTED_WRITE, message).help("run `flux-gen build` again");
         ui.diagnostics([], &[], [warning].into_iter().collect());
+    }
+    for path in &report.re_encrypted {
+        let message = format!(
+            "{} is not the store's encrypted Secret, but one like it",
+            rendered.inputs.output.join(path).display()
+        );
+        let warning = Diagnostic::global_warning(RE_ENCRYPTED, message);
+        let help = "somebody has encrypted it again; `flux-gen build` copies the store's";
+        ui.diagnostics([], &[], [warning.help(help)].into_iter().collect());
     }
     if report.changes.is_empty() {
         if !report.interrupted {

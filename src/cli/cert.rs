@@ -6,21 +6,24 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use zeroize::Zeroizing;
 
+use super::cert_rotate;
+use super::cert_users::Users;
 use super::certificates::{self, made_sentence, store};
 use super::error::{CommandError, plain};
 use super::exit::Exit;
 use super::project::Found;
-use super::sources::{self, Surroundings, shown};
+use super::sources::shown;
 use super::ui::Ui;
+use crate::bundle::certificates::spelled;
+use crate::bundle::cipher::CipherKind;
 use crate::bundle::secret::{PrivateText, secret_yaml};
 use crate::bundle::store::{Store, StoreError};
 use crate::diag::{Diagnostics, SourceMap};
 use crate::flux::certificate::{Certificate, KEY_BYTES};
-use crate::model::settings::Settings;
-use crate::model::{CertificateNeed, certificate_need, effective_settings, secret_name};
-use crate::spec::ReadOptions;
+use crate::model::settings::SecretBackend;
+use crate::model::{CertificateNeed, secret_name};
 
-/// Make, show and import the certificates that clusters encrypt their network with.
+/// Make, show, import and renew the certificates that clusters encrypt their network with.
 ///
 /// A certificate is an X25519 key pair that all brokers of a cluster share. Certificates are kept in `certs/` beside the
 /// project file, out of git; their public keys are recorded in `certs/public.json`, for git.
@@ -35,6 +38,7 @@ enum CertCommand {
     New(NewArgs),
     Show(ShowArgs),
     Import(ImportArgs),
+    Rotate(RotateArgs),
 }
 
 /// Make a certificate and store it.
@@ -74,6 +78,21 @@ struct ImportArgs {
     replace: bool,
 }
 
+/// Make new certificates in place of recorded ones, and name the clusters that have to start anew.
+///
+/// The next `flux-gen build` changes their Secrets, the names of these, and what refers to them; nothing else.
+#[derive(Debug, Args)]
+pub(super) struct RotateArgs {
+    /// Cluster, as NAME or NAMESPACE/NAME.
+    #[arg(value_name = "CLUSTER", value_parser = cluster, required_unless_present = "all", conflicts_with = "all")]
+    pub(super) cluster: Option<CertificateNeed>,
+    /// All certificates that are recorded.
+    #[arg(long)]
+    pub(super) all: bool,
+    #[command(flatten)]
+    pub(super) project: ProjectArgs,
+}
+
 #[derive(Debug, Args)]
 struct ClusterArgs {
     /// Cluster, as NAME or NAMESPACE/NAME.
@@ -84,10 +103,10 @@ struct ClusterArgs {
 }
 
 #[derive(Debug, Args)]
-struct ProjectArgs {
+pub(super) struct ProjectArgs {
     /// Project file [default: flux-gen.yaml, if it is there].
     #[arg(long, value_name = "FILE")]
-    project: Option<PathBuf>,
+    pub(super) project: Option<PathBuf>,
 }
 
 /// Reads `NAME` or `NAMESPACE/NAME`.
@@ -107,14 +126,39 @@ pub(crate) fn run(args: &CertArgs, ui: &Ui) -> Result<Exit, CommandError> {
         },
         CertCommand::Show(args) => show(args, ui),
         CertCommand::Import(args) => import(args, ui),
+        CertCommand::Rotate(args) => cert_rotate::run(args, ui),
     }
 }
 
 fn new(args: &NewArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let store = open(&args.cluster.project)?;
-    let added = store.make(&args.cluster.cluster, args.replace).map_err(|e| failed(&e, ui))?;
+    let (store, need) = args.cluster.owner(ui)?;
+    let added = store.make(&need, args.replace).map_err(|e| failed(&e, ui))?;
     ui.status(&made_sentence(&added));
     Ok(Exit::Ok)
+}
+
+impl ProjectArgs {
+    /// The project. A file with mistakes does not matter here, its place does.
+    pub(super) fn find(&self) -> Result<Found, CommandError> {
+        Found::find(self.project.as_deref(), &mut SourceMap::new(), &mut Diagnostics::new())
+    }
+}
+
+impl ClusterArgs {
+    /// The store, and the certificate that the cluster uses there: of a bursting group that of the main cluster.
+    fn owner(&self, ui: &Ui) -> Result<(Store, CertificateNeed), CommandError> {
+        let found = self.project.find()?;
+        let need = match Users::of(&found).pick(&self.cluster) {
+            Some(user) => {
+                if let Some(text) = user.shares() {
+                    ui.status(&text);
+                }
+                user.need.clone()
+            }
+            None => self.cluster.clone(),
+        };
+        Ok((store(&found), need))
+    }
 }
 
 /// A Secret as the bundle refers to it, with a certificate that is kept nowhere.
@@ -123,7 +167,7 @@ fn print_secret(args: &ClusterArgs, name: Option<&str>, ui: &Ui) -> Result<Exit,
         let error = CommandError::usage("this would show a private key on the terminal");
         return Err(error.help("send it on: flux-gen cert new NAME --secret | kubectl apply -f -"));
     }
-    let (need, wanted) = wanted_secret(&args.cluster, &args.project, ui)?;
+    let (need, wanted) = wanted_secret(args, ui)?;
     let mut random = Zeroizing::new([0; KEY_BYTES]);
     getrandom::fill(random.as_mut_slice())
         .map_err(|e| CommandError::operation(format!("no random numbers from the operating system: {e}")))?;
@@ -138,57 +182,32 @@ fn print_secret(args: &ClusterArgs, name: Option<&str>, ui: &Ui) -> Result<Exit,
 
 /// The namespace and the name of the Secret that the bundle of a cluster refers to: from its spec if the project has it, else
 /// as for any spec that says nothing of it.
-fn wanted_secret(
-    asked: &CertificateNeed,
-    args: &ProjectArgs,
-    ui: &Ui,
-) -> Result<(CertificateNeed, String), CommandError> {
-    let default = || (asked.clone(), format!("{}-curve", asked.name));
-    let found = Found::find(args.project.as_deref(), &mut SourceMap::new(), &mut Diagnostics::new())?;
-    let recorded = store(&found).recorded().map_err(|e| failed(&e, ui))?;
-    let Some((need, settings)) = find_spec(asked, &found) else { return Ok(default()) };
-    if recorded.contains_key(&Store::title(&need)) && settings.secret_name.is_none() {
-        let message = format!("{} has a certificate, and its bundle wants that one", Store::title(&need));
+fn wanted_secret(args: &ClusterArgs, ui: &Ui) -> Result<(CertificateNeed, String), CommandError> {
+    let found = args.project.find()?;
+    let record = store(&found).record().map_err(|e| failed(&e, ui))?;
+    let users = Users::of(&found);
+    let Some(user) = users.pick(&args.cluster) else {
+        return Ok((args.cluster.clone(), format!("{}-curve", args.cluster.name)));
+    };
+    if user.settings.secrets != SecretBackend::Existing {
+        let message = format!("the bundle of {} brings its Secret along", spelled(&user.cluster));
+        return Err(CommandError::operation(message).help("apply the bundle; nothing else is needed"));
+    }
+    if record.keys.contains_key(&Store::title(&user.need)) && user.settings.secret_name.is_none() {
+        let message = format!("{} has a certificate, and its bundle wants that one", Store::title(&user.need));
         let help = "make the Secret from the stored certificate: `flux-gen build` prints the command";
         return Err(CommandError::operation(message).help(help));
     }
-    let secret = settings.secret_name.unwrap_or_else(|| format!("{}-curve", need.name));
-    Ok((need, secret))
-}
-
-/// The cluster of the project's specs that is meant, with its settings; specs with mistakes count as far as they can be read.
-fn find_spec(asked: &CertificateNeed, found: &Found) -> Option<(CertificateNeed, Settings)> {
-    if !found.names_sources() {
-        return None;
-    }
-    let ignored = &mut Diagnostics::new();
-    let output = found.output(None);
-    let around = Surroundings { root: &found.root, output: &output, project_file: found.file.as_deref() };
-    let texts = sources::read(&found.wanted(&[]).ok()?, around, &mut std::io::empty(), ignored);
-    let texts = texts.into_iter().map(|text| (text.origin, text.bytes)).collect();
-    let (documents, _) = crate::spec::read(&mut SourceMap::new(), texts, &ReadOptions { allow_unknown: true });
-    let all = documents.miniclusters.iter().map(|spec| {
-        let settings = effective_settings(spec, found.written.as_ref(), &[], ignored);
-        (certificate_need(spec, &settings), settings)
-    });
-    let fits = |need: &CertificateNeed| {
-        need.name == asked.name && (asked.namespace.is_none() || asked.namespace == need.namespace)
-    };
-    let fitting: Vec<_> = all.filter(|(need, _)| fits(need)).collect();
-    // With clusters of one name in several namespaces the one without a namespace is meant, or none of them.
-    let exact = fitting.iter().position(|(need, _)| need == asked);
-    match exact {
-        Some(i) => fitting.into_iter().nth(i),
-        None if fitting.len() == 1 => fitting.into_iter().next(),
-        None => None,
-    }
+    let secret = user.settings.secret_name.clone().unwrap_or_else(|| format!("{}-curve", user.need.name));
+    Ok((user.need.clone(), secret))
 }
 
 fn show(args: &ShowArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let store = open(&args.project)?;
-    let recorded = store.recorded().map_err(|e| failed(&e, ui))?;
+    let found = args.project.find()?;
+    let store = store(&found);
+    let recorded = store.record().map_err(|e| failed(&e, ui))?.keys;
     let titles: Vec<String> = match &args.cluster {
-        Some(need) => vec![Store::title(need)],
+        Some(asked) => vec![Store::title(Users::of(&found).pick(asked).map_or(asked, |user| &user.need))],
         None => recorded.keys().cloned().collect(),
     };
     if titles.is_empty() {
@@ -215,21 +234,26 @@ fn show(args: &ShowArgs, ui: &Ui) -> Result<Exit, CommandError> {
             "{title}\n  public key:  {key}\n  private key: {place}\n  Secret:      {}\n",
             secret_name(&need.name, &key)
         ));
+        for path in CipherKind::ALL.map(|kind| store.encrypted_path(&need, kind)) {
+            if path.exists() {
+                text.push_str(&format!("  encrypted:   {}\n", shown(&path)));
+            }
+        }
     }
     ui.print(text.as_bytes())?;
     Ok(Exit::Ok)
 }
 
 /// The cluster of a title of the record, whose folder `default` stands for no namespace too: both have the same title.
-fn need_of(title: &str) -> CertificateNeed {
+pub(super) fn need_of(title: &str) -> CertificateNeed {
     let (namespace, name) = title.split_once('/').unwrap_or(("default", title));
     CertificateNeed { namespace: Some(namespace.to_owned()), name: name.to_owned() }
 }
 
 fn import(args: &ImportArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let store = open(&args.cluster.project)?;
     let bytes = read_private(&args.file)?;
-    let added = store.import(&args.cluster.cluster, &bytes, args.replace).map_err(|e| match e {
+    let (store, need) = args.cluster.owner(ui)?;
+    let added = store.import(&need, &bytes, args.replace).map_err(|e| match e {
         StoreError::Certificate { source, .. } => {
             let name = if args.file.as_os_str() == "-" { "standard input".to_owned() } else { shown(&args.file) };
             CommandError::operation(format!("{name} is no certificate that Flux takes: {source}"))
@@ -251,14 +275,8 @@ fn read_private(file: &Path) -> Result<Zeroizing<Vec<u8>>, CommandError> {
     Ok(bytes)
 }
 
-/// The store of the project. A project file with mistakes does not matter here, its place does.
-fn open(args: &ProjectArgs) -> Result<Store, CommandError> {
-    let found = Found::find(args.project.as_deref(), &mut SourceMap::new(), &mut Diagnostics::new())?;
-    Ok(store(&found))
-}
-
 /// Prints what the store says, with its code.
-fn failed(error: &StoreError, ui: &Ui) -> CommandError {
+pub(super) fn failed(error: &StoreError, ui: &Ui) -> CommandError {
     let mut problem = certificates::diagnostic(error);
     if matches!(error, StoreError::Exists { .. }) {
         problem = problem.help("`--replace` takes its place; running clusters keep the old one until they restart");

@@ -30,9 +30,12 @@ pub(crate) fn run(args: &CheckArgs, ui: &Ui) -> Result<Exit, CommandError> {
     for change in &report.changes {
         ui.change(change.kind, &super::sources::shown(&output.join(&change.path)));
     }
-    let recreated = jobs::recreated(output, &rendered.tree).map_err(|e| file_error(&e))?;
-    if let Some(text) = jobs::sentence(&recreated) {
-        ui.status(&text);
+    let exit = bundles::drift(&rendered, &report, ui);
+    // Where no file differs no Job does.
+    if !report.changes.is_empty() {
+        let jobs = jobs::changes(output, &rendered.tree, &rendered.rollouts).map_err(|e| file_error(&e))?;
+        jobs::say(&jobs, ui);
     }
-    Ok(bundles::drift(&rendered, &report, ui))
+    rendered.leave();
+    Ok(exit)
 }

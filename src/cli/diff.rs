@@ -30,11 +30,10 @@ pub(crate) fn run(args: &DiffArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let diffs = diff(&Disk, output, &rendered.tree, &report).map_err(|e| file_error(&e))?;
     let text: String = diffs.iter().map(|d| show(d, ui.color_stdout())).collect();
     ui.print(text.as_bytes())?;
-    let recreated = jobs::recreated(output, &rendered.tree).map_err(|e| file_error(&e))?;
-    if let Some(text) = jobs::sentence(&recreated) {
-        ui.status(&text);
-    }
-    Ok(bundles::drift(&rendered, &report, ui))
+    let jobs = jobs::changes(output, &rendered.tree, &rendered.rollouts).map_err(|e| file_error(&e))?;
+    let exit = bundles::drift(&rendered, &report, ui);
+    jobs::say(&jobs, ui);
+    Ok(exit)
 }
 
 fn show(diff: &FileDiff, color: bool) -> String {

@@ -4,9 +4,12 @@
 //! standard error ([`ui`], [`report`]); [`exit`] has the exit codes.
 
 mod args;
+mod audit;
 mod build;
 mod bundles;
 mod cert;
+mod cert_rotate;
+mod cert_users;
 mod certificates;
 mod check;
 mod completions;
@@ -15,16 +18,22 @@ mod error;
 mod exit;
 mod explain;
 mod guard;
+mod images;
 mod jobs;
+mod lock;
 mod man;
 mod new;
 mod pipeline;
+mod progress;
 mod project;
+mod recipe;
+mod registry;
 mod report;
 mod schema;
 mod sources;
 mod ui;
 mod validate;
+mod view;
 
 use std::process::ExitCode;
 
@@ -50,10 +59,14 @@ fn run() -> Exit {
         Command::Check(args) => check::run(args, &ui),
         Command::Diff(args) => diff::run(args, &ui),
         Command::Validate(args) => validate::run(args, &ui),
+        Command::Audit(args) => audit::run(args, &ui),
         Command::Explain(args) => explain::run(args, &ui),
         Command::Schema(args) => schema::run(args, &ui),
         Command::New(args) => new::run(args, &ui),
         Command::Cert(args) => cert::run(args, &ui),
+        Command::Lock(args) => lock::run(args, &ui),
+        Command::Recipe(args) => recipe::run(args, &ui),
+        Command::View(args) => view::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),
         Command::Man(args) => man::run(args, &ui),
     };

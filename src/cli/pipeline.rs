@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::error::CommandError;
+use super::images;
 use super::project::Found;
 use super::report::{SourceText, Tally};
 use super::sources::{self, Surroundings};
 use super::ui::Ui;
+use super::view::pin::read_all;
 use crate::bundle::survey::Scope;
 use crate::bundle::{SourceRef, sha256_hex};
 use crate::compile::Input;
 use crate::diag::{Diagnostics, FileId, SourceFile, SourceMap};
 use crate::model::CertificateNeed;
+use crate::spec::pins::view_name;
 use crate::spec::{Documents, ReadOptions, read};
 
 /// Where specs come from and how they are taken.
@@ -35,6 +38,9 @@ pub(crate) struct InputArgs {
     /// Warn about unknown fields instead of refusing them; an API server would drop them.
     #[arg(long)]
     pub(crate) allow_unknown: bool,
+    /// Refuse images that are not named by digest, in the specs or by images.lock.
+    #[arg(long)]
+    pub(crate) locked: bool,
     /// Threads to use [default: one per processor].
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
@@ -70,6 +76,10 @@ pub(crate) struct Inputs {
     pub(crate) output: PathBuf,
     /// Settings from the command line.
     pub(crate) set: Vec<(String, String)>,
+    /// Whether every image must be named by digest.
+    pub(crate) locked: bool,
+    /// Whether the project has a lock of images.
+    pub(crate) has_lock: bool,
     sources: SourceMap,
     /// Names to show, in the order of the sources.
     shown: Vec<String>,
@@ -85,7 +95,19 @@ impl Inputs {
     pub(crate) fn read(args: &InputArgs, output: Option<&Path>, ui: &Ui) -> Result<Self, CommandError> {
         let mut inputs = Self::open(args, output, ui)?;
         inputs.read_specs(args, ui)?;
+        inputs.read_lock();
         Ok(inputs)
+    }
+
+    /// Reads the lock of images. A problem with it goes to the diagnostics.
+    fn read_lock(&mut self) {
+        match images::lock(&self.project) {
+            Ok(lock) => {
+                self.has_lock = lock.is_some();
+                self.documents.images = lock.as_ref().map(images::pins).unwrap_or_default();
+            }
+            Err(problem) => self.diagnostics.push(*problem),
+        }
     }
 
     /// Reads the project file.
@@ -102,6 +124,8 @@ impl Inputs {
             output: project.output(output),
             scope: scope(&args.paths, &project.root),
             set: args.set.clone(),
+            locked: args.locked,
+            has_lock: false,
             documents: Documents::default(),
             project,
             diagnostics,
@@ -122,8 +146,11 @@ impl Inputs {
     /// When it is not known what to read.
     pub(crate) fn read_specs(&mut self, args: &InputArgs, ui: &Ui) -> Result<(), CommandError> {
         let wanted = self.project.wanted(&args.paths)?;
-        let around =
-            Surroundings { root: &self.project.root, output: &self.output, project_file: self.project.file.as_deref() };
+        let around = Surroundings {
+            root: &self.project.root,
+            output: Some(&self.output),
+            project_file: self.project.file.as_deref(),
+        };
         let mut stdin = std::io::stdin();
         if stdin.is_terminal() && args.paths.iter().any(|p| p.as_os_str() == "-") {
             ui.status("reading a spec from the terminal; end it with Ctrl-D");
@@ -140,6 +167,12 @@ impl Inputs {
         let options = ReadOptions { allow_unknown: args.allow_unknown };
         let (documents, problems) = read(&mut self.sources, inputs, &options);
         self.documents = documents;
+        let images = self.documents.miniclusters.iter().filter_map(|cluster| {
+            cluster.spec.flux.as_ref()?.container.as_ref()?.image.as_ref().map(|image| image.value.as_str())
+        });
+        if images.into_iter().any(|image| view_name(image).is_some()) {
+            self.documents.views = read_all(&self.project.inside("views"))?;
+        }
         let source_ref =
             |(_, f): (FileId, &SourceFile)| SourceRef { path: f.name.clone(), sha256: sha256_hex(f.text.as_bytes()) };
         self.refs = self.sources.iter().map(source_ref).collect();
@@ -165,6 +198,7 @@ impl Inputs {
     pub(crate) fn report(&mut self, ui: &Ui, more: Diagnostics) -> Tally {
         let mut all = std::mem::take(&mut self.diagnostics);
         all.extend(more);
+        self.documents.point_at_anchors(&mut all);
         let texts = self.sources.iter().map(|(id, file)| {
             let name = self.shown.get(id.0 as usize).map_or(file.name.as_str(), String::as_str);
             SourceText { id, name, text: &file.text }

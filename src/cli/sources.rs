@@ -5,7 +5,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::error::plain;
+use crate::bundle::store::STORE_FOLDER;
 use crate::diag::codes::files as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 
@@ -39,8 +42,9 @@ pub(crate) struct Text {
 pub(crate) struct Surroundings<'a> {
     /// The project's folder.
     pub(crate) root: &'a Path,
-    /// The output folder.
-    pub(crate) output: &'a Path,
+    /// The output folder, which is passed over, as the certificate store and any folder called `generated` are; `None`: no
+    /// folder is.
+    pub(crate) output: Option<&'a Path>,
     /// The project file, which is no spec.
     pub(crate) project_file: Option<&'a Path>,
 }
@@ -66,10 +70,12 @@ pub(crate) fn read(
         }
     }
     let Finder { found, diagnostics, .. } = finder;
-    for file in found {
-        match fs::read(&file.path) {
+    let root = absolute(around.root);
+    let contents: Vec<_> = found.par_iter().map(|file| fs::read(&file.path)).collect();
+    for (file, content) in found.into_iter().zip(contents) {
+        match content {
             Ok(bytes) => {
-                let origin = origin(&file.path, around.root);
+                let origin = origin_in(&file.path, root.as_deref());
                 texts.push(Text { shown: shown(&file.path), origin, bytes });
             }
             Err(error) => diagnostics.push(unreadable(&file, &error)),
@@ -93,7 +99,9 @@ fn read_stdin(stdin: &mut dyn Read, diagnostics: &mut Diagnostics) -> Option<Tex
 
 /// Collects files.
 struct Finder<'a> {
-    output: Option<PathBuf>,
+    /// Folders that are passed over.
+    ours: Vec<PathBuf>,
+    skips_generated: bool,
     project_file: Option<PathBuf>,
     /// Files by their real path, so that a file reached on two ways is read once.
     seen: BTreeSet<PathBuf>,
@@ -104,9 +112,18 @@ struct Finder<'a> {
 impl<'a> Finder<'a> {
     fn new(around: Surroundings<'_>, diagnostics: &'a mut Diagnostics) -> Self {
         // Neither needs to exist: then there is nothing to pass over.
-        let output = fs::canonicalize(around.output).ok();
+        let store = around.root.join(STORE_FOLDER);
+        let ours = around.output.into_iter().flat_map(|output| [output, &store]);
+        let ours = ours.filter_map(|folder| fs::canonicalize(folder).ok()).collect();
         let project_file = around.project_file.and_then(|p| fs::canonicalize(p).ok());
-        Self { output, project_file, seen: BTreeSet::new(), found: Vec::new(), diagnostics }
+        Self {
+            ours,
+            skips_generated: around.output.is_some(),
+            project_file,
+            seen: BTreeSet::new(),
+            found: Vec::new(),
+            diagnostics,
+        }
     }
 
     /// Adds a path that the user named.
@@ -124,15 +141,18 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Adds a file unless it is there already.
+    /// Adds a file.
     fn file(&mut self, file: &Wanted) {
         match fs::canonicalize(&file.path) {
-            Ok(real) => {
-                if self.seen.insert(real) {
-                    self.found.push(file.clone());
-                }
-            }
+            Ok(real) => self.real_file(real, file),
             Err(error) => self.diagnostics.push(unreadable(file, &error)),
+        }
+    }
+
+    /// Adds a file unless it is there already.
+    fn real_file(&mut self, real: PathBuf, file: &Wanted) {
+        if self.seen.insert(real) {
+            self.found.push(file.clone());
         }
     }
 
@@ -147,14 +167,24 @@ impl<'a> Finder<'a> {
         if above.contains(&real) {
             return;
         }
-        above.push(real);
+        above.push(real.clone());
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let inner = Wanted { path: entry.path(), named_at: folder.named_at };
+            if is_hidden(&inner.path) {
+                continue;
+            }
+            // The listing says so itself, without a look at each file.
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                let file = real.join(entry.file_name());
+                if is_spec(&inner.path) && self.project_file.as_ref() != Some(&file) {
+                    self.real_file(file, &inner);
+                }
+                continue;
+            }
             match fs::metadata(&inner.path) {
-                _ if is_hidden(&inner.path) => {}
                 Ok(metadata) if metadata.is_dir() => {
-                    if !self.is_output(&inner.path) {
+                    if !self.is_ours(&inner.path) {
                         self.folder(&inner, above);
                     }
                 }
@@ -168,9 +198,10 @@ impl<'a> Finder<'a> {
         above.pop();
     }
 
-    fn is_output(&self, folder: &Path) -> bool {
-        folder.file_name().is_some_and(|name| name == "generated")
-            || (self.output.is_some() && fs::canonicalize(folder).ok() == self.output)
+    /// Whether what is in a folder comes from flux-gen.
+    fn is_ours(&self, folder: &Path) -> bool {
+        self.skips_generated && folder.file_name().is_some_and(|name| name == "generated")
+            || fs::canonicalize(folder).is_ok_and(|real| self.ours.contains(&real))
     }
 
     fn is_project_file(&self, file: &Path) -> bool {
@@ -200,12 +231,20 @@ pub(crate) fn origin(path: &Path, root: &Path) -> String {
     if path.as_os_str() == STDIN_ORIGIN {
         return STDIN_ORIGIN.to_owned();
     }
-    let absolute = |p: &Path| Some(normalized(&std::path::absolute(p).ok()?));
-    let inside = absolute(path).zip(absolute(root)).and_then(|(p, r)| p.strip_prefix(r).ok().map(Path::to_path_buf));
+    origin_in(path, absolute(root).as_deref())
+}
+
+/// As [`origin`], for a folder whose absolute path is known.
+fn origin_in(path: &Path, root: Option<&Path>) -> String {
+    let inside = absolute(path).zip(root).and_then(|(p, r)| p.strip_prefix(r).ok().map(Path::to_path_buf));
     match inside {
         Some(inside) => shown(&inside),
         None => shown(Path::new(path.file_name().unwrap_or(path.as_os_str()))),
     }
+}
+
+fn absolute(path: &Path) -> Option<PathBuf> {
+    Some(normalized(&std::path::absolute(path).ok()?))
 }
 
 /// Takes `..` away as text, as a shell does.
@@ -266,7 +305,7 @@ mod tests {
                 .map(|path| Wanted { path, named_at: None })
                 .collect();
             let (output, project) = (root.join("out"), root.join("flux-gen.yaml"));
-            let around = Surroundings { root, output: &output, project_file: Some(&project) };
+            let around = Surroundings { root, output: Some(&output), project_file: Some(&project) };
             let mut diagnostics = Diagnostics::new();
             let texts = read(&wanted, around, &mut &b"in"[..], &mut diagnostics);
             let names = texts.into_iter().map(|t| t.origin).collect();
@@ -285,11 +324,13 @@ mod tests {
             ".git/x.yaml",
             "a/generated/x.yaml",
             "out/x.yaml",
+            "certs/hpc/a.sops.yaml",
+            "a/certs/x.yaml",
             "flux-gen.yaml",
             "é x.yaml",
         ]);
         let (names, problems) = tree.read(&["."]);
-        assert_eq!(names, ["a/b.json", "a/z.yml", "b.yaml", "é x.yaml"]);
+        assert_eq!(names, ["a/b.json", "a/certs/x.yaml", "a/z.yml", "b.yaml", "é x.yaml"]);
         assert!(problems.is_empty());
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::args::{ColorChoice, GlobalArgs, MessageFormat};
 use super::error::CommandError;
-use super::report::{self, SourceText, Tally};
+use super::report::{self, Remark, SourceText, Tally};
 use crate::bundle::report::ChangeKind;
 use crate::diag::{Diagnostics, Severity, Span};
 
@@ -47,6 +47,27 @@ impl Ui {
         self.color_stdout
     }
 
+    /// Whether somebody may look at the lines: text for people, and not quiet.
+    pub(crate) fn is_for_people(&self) -> bool {
+        !self.quiet && matches!(self.format, MessageFormat::Human)
+    }
+
+    /// The format of messages.
+    pub(crate) fn format(&self) -> MessageFormat {
+        self.format
+    }
+
+    /// Prints a line for programs, unless quiet.
+    pub(crate) fn json_line(&self, line: &impl serde::Serialize) {
+        if self.quiet {
+            return;
+        }
+        // Only maps with keys that are no strings make this fail.
+        if let Ok(text) = serde_json::to_string(line) {
+            to_stderr(&format!("{text}\n"));
+        }
+    }
+
     /// Prints diagnostics in the order of the text and counts them, hidden ones included.
     pub(crate) fn diagnostics<'a>(
         &self,
@@ -65,6 +86,24 @@ impl Ui {
     pub(crate) fn status(&self, message: &str) {
         if !self.quiet {
             to_stderr(&report::status(message, self.format));
+        }
+    }
+
+    /// Prints one line of what a program that was started says; only when asked for much.
+    pub(crate) fn detail(&self, message: &str) {
+        if self.least == Severity::Note {
+            to_stderr(&report::status(message, self.format));
+        }
+    }
+
+    /// Prints remarks, unless quiet: one by one for programs, `summary` for people.
+    pub(crate) fn remarks(&self, remarks: &[Remark], summary: &[String]) {
+        if self.quiet {
+            return;
+        }
+        match self.format {
+            MessageFormat::Json => remarks.iter().for_each(|remark| to_stderr(&report::remark(remark))),
+            MessageFormat::Human | MessageFormat::Github => summary.iter().for_each(|line| self.status(line)),
         }
     }
 

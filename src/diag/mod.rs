@@ -128,6 +128,16 @@ impl Diagnostics {
         self.0.extend(other.0);
     }
 
+    /// Adds another place to each that does not have it yet and whose own place `find` knows one for.
+    pub fn relate(&mut self, label: &str, find: impl Fn(Span) -> Option<Span>) {
+        for diagnostic in &mut self.0 {
+            let other = diagnostic.span.and_then(&find);
+            if let Some(other) = other.filter(|other| diagnostic.related.iter().all(|(place, _)| place != other)) {
+                diagnostic.related.push((other, label.to_owned()));
+            }
+        }
+    }
+
     /// Whether there is an error among them.
     #[must_use]
     pub fn has_errors(&self) -> bool {

@@ -1,8 +1,14 @@
 //! The resolved MiniCluster: every default filled in, every choice made, nothing optional left that rendering would have
 //! to decide. [`resolve`] makes it from what was written.
 
+pub mod capacity;
+pub mod fit;
+pub mod hardening;
+mod images;
 pub mod kubernetes;
+pub mod queue;
 mod resolve;
+pub mod rollout;
 pub mod settings;
 pub mod words;
 
@@ -10,21 +16,30 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use serde::{Serialize, Serializer};
 
 use crate::flux::config::BrokerConfig;
 use crate::flux::hostlist::Hostlist;
 use crate::flux::topology::Topology;
 use kubernetes::KubernetesVersion;
+use rollout::Rollout;
 
+pub(crate) use resolve::is_gpu;
 pub use resolve::{
-    CertificateNeed, Context, certificate_need, effective_settings, project_settings, resolve, secret_name,
+    CertificateNeed, Context, certificate_need, checked_project_settings, effective_settings, project_settings,
+    resolve, secret_name,
 };
 
 /// One MiniCluster, resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// Name of the MiniCluster, its Job, and the container that runs Flux.
+    /// Name of the MiniCluster, of its folder, and of the container that runs Flux.
+    pub minicluster: String,
+    /// Name of the Job, and what the names of the other objects and the hosts begin with: the MiniCluster's name, with
+    /// the strategy `run-once` followed by `-` and [`Cluster::run`].
     pub name: String,
+    /// With the strategy `run-once`: what tells this run from the others, ten characters.
+    pub run: Option<String>,
     /// Namespace of its objects; `None`: objects carry none.
     pub namespace: Option<String>,
     /// Kubernetes version the bundle is for.
@@ -57,6 +72,33 @@ pub struct Cluster {
     pub certificate: Certificate,
     /// What the scripts print and how strict they are.
     pub logging: Logging,
+    /// What becomes of the Job and the services Pod when they change.
+    pub rollout: Rollout,
+}
+
+impl Cluster {
+    /// A name that the spec gives, as this run has it.
+    #[must_use]
+    pub fn of_run(&self, name: &str) -> String {
+        of_run(name, self.run.as_deref())
+    }
+
+    /// The name that an object of this cluster has with the other strategies: the name by which patches find it.
+    #[must_use]
+    pub fn without_run(&self, name: &str) -> String {
+        match &self.run {
+            Some(run) => name.replacen(&format!("-{run}"), "", 1),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// A name with the suffix of a run.
+pub(crate) fn of_run(name: &str, run: Option<&str>) -> String {
+    match run {
+        Some(run) => format!("{name}-{run}"),
+        None => name.to_owned(),
+    }
 }
 
 /// Numbers of pods.
@@ -73,7 +115,7 @@ pub struct Size {
 }
 
 /// The Job's own fields.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Job {
     /// Labels of the Job.
     pub labels: BTreeMap<String, String>,
@@ -85,14 +127,15 @@ pub struct Job {
     pub end: JobEnd,
     /// Whether disruptions (evictions, preemption) do not count as failures (`podFailurePolicy`).
     pub ignore_disruptions: bool,
-    /// It never ends by itself, so nobody should wait for its health (strategy `service`).
-    pub service: bool,
     /// `podReplacementPolicy: Failed`.
     pub replace_only_failed: bool,
+    /// What its queue wants.
+    #[serde(skip_serializing_if = "queue::Queueing::is_silent")]
+    pub queueing: queue::Queueing,
 }
 
 /// How a Job ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum JobEnd {
     /// `successPolicy`: when the leader's pod succeeds.
     LeaderSucceeds,
@@ -101,7 +144,7 @@ pub enum JobEnd {
 }
 
 /// What a follower does after an orderly end of its broker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum FollowerEnd {
     /// It goes back to waiting for the leader: the Job controller ends it.
     WaitAgain,
@@ -110,7 +153,7 @@ pub enum FollowerEnd {
 }
 
 /// Fields of every pod of the cluster.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pod {
     /// The user's labels.
     pub labels: BTreeMap<String, String>,
@@ -126,7 +169,7 @@ pub struct Pod {
 }
 
 /// The Services of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Network {
     /// Name of the headless Service, which is the pods' subdomain.
     pub headless: String,
@@ -134,10 +177,12 @@ pub struct Network {
     pub minimal: bool,
     /// Port of the brokers.
     pub port: u16,
+    /// Which connections its pods may have; `None`: nothing is said about it.
+    pub policy: Option<hardening::NetworkPolicy>,
 }
 
 /// The view.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     /// How Flux comes into the pods.
     pub kind: ViewKind,
@@ -160,7 +205,7 @@ pub struct View {
 }
 
 /// How Flux comes into the pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum ViewKind {
     /// An init container copies the view.
     Copy,
@@ -171,17 +216,19 @@ pub enum ViewKind {
 }
 
 /// Broker configuration and command line.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Broker {
     /// `broker.toml`.
     pub config: BrokerToml,
     /// All hosts in rank order.
+    #[serde(serialize_with = "as_text")]
     pub hosts: Hostlist,
     /// R as JSON text; `None`: brokers discover their resources.
     pub resources: Option<String>,
     /// Attributes (`-S`) that do not depend on the size, in order.
     pub attributes: Vec<(String, String)>,
     /// Tree of brokers.
+    #[serde(serialize_with = "as_text")]
     pub topology: Topology,
     /// Words for `--wrap` of `flux start`, comma separated.
     pub wrap: Option<String>,
@@ -200,16 +247,17 @@ pub struct Broker {
 }
 
 /// The text of `broker.toml`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum BrokerToml {
     /// Made by us.
+    #[serde(serialize_with = "as_toml")]
     Generated(Box<BrokerConfig>),
     /// Written by the user.
     Written(String),
 }
 
 /// Where the leader is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Leader {
     /// Index 0 of this cluster is rank 0.
     Here,
@@ -223,7 +271,7 @@ pub enum Leader {
 }
 
 /// What the leader runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Program {
     /// Nothing: the broker reads the terminal (`flux broker` with a shell).
     Shell,
@@ -245,7 +293,7 @@ pub enum Program {
 }
 
 /// How a job is submitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Submission {
     /// Words of the submit command (`flux submit`).
     pub submit: Vec<String>,
@@ -258,7 +306,7 @@ pub struct Submission {
 }
 
 /// A command to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Words {
     /// An argument vector.
     Vector(Vec<String>),
@@ -269,7 +317,7 @@ pub enum Words {
 }
 
 /// The container that runs Flux.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Runner {
     /// Its position in the spec: part of its script's name.
     pub index: usize,
@@ -292,7 +340,7 @@ pub struct Runner {
 }
 
 /// Who runs Flux.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum User {
     /// The container's own user.
     Container,
@@ -306,7 +354,7 @@ pub enum User {
 }
 
 /// Shell around the main command, in the order in which it runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Hooks {
     /// First thing.
     pub init: Option<String>,
@@ -325,7 +373,7 @@ pub struct Hooks {
 }
 
 /// A container of the cluster's pods that does not run Flux.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sidecar {
     /// Its position in the spec.
     pub index: usize,
@@ -342,7 +390,7 @@ pub struct Sidecar {
 }
 
 /// A container of the services Pod.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServiceContainer {
     /// Its position in the spec.
     pub index: usize,
@@ -353,7 +401,7 @@ pub struct ServiceContainer {
 }
 
 /// What runs in a container that does not run Flux.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Entrypoint {
     /// The image's own.
     Image,
@@ -382,7 +430,7 @@ pub struct Certificate {
 }
 
 /// What the scripts print and how strict they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Logging {
     /// Only the output of the job.
     pub quiet: bool,
@@ -394,3 +442,11 @@ pub struct Logging {
 
 /// Resources as Kubernetes counts them, by name.
 pub type ResourceList = BTreeMap<String, Quantity>;
+
+fn as_text<S: Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn as_toml<S: Serializer>(config: &BrokerConfig, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&config.to_toml())
+}

@@ -14,11 +14,16 @@ pub fn can_carry(c: char) -> bool {
     !matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
+/// Whether kustomize can carry this text.
+fn can_carry_all(text: &str) -> bool {
+    // Nearly all texts are ASCII, and that is told without looking at characters.
+    text.bytes().fold(true, |plain, b| plain & (b < 0x7f)) || text.chars().all(can_carry)
+}
+
 /// Moves texts that kustomize cannot carry from `data` to `binaryData`. Pods see the same files.
 pub fn move_to_binary(map: &mut ConfigMap) {
     let Some(data) = &mut map.data else { return };
-    let bad: Vec<String> =
-        data.iter().filter(|(_, text)| !text.chars().all(can_carry)).map(|(key, _)| key.clone()).collect();
+    let bad: Vec<String> = data.iter().filter(|(_, text)| !can_carry_all(text)).map(|(key, _)| key.clone()).collect();
     for key in bad {
         if let Some(text) = data.remove(&key) {
             map.binary_data.get_or_insert_default().insert(key, ByteString(text.into_bytes()));

@@ -40,6 +40,21 @@ impl Quantity {
         Self((self.0 + other.0).clamp(-LARGEST, LARGEST))
     }
 
+    /// This many of it, held at the largest quantity.
+    #[must_use]
+    pub fn times(self, count: u32) -> Self {
+        Self(self.0.saturating_mul(i128::from(count)).clamp(-LARGEST, LARGEST))
+    }
+
+    /// How many of `part` fit into it; nothing fits into what is negative, and as many as one likes of what is nothing.
+    #[must_use]
+    pub fn holds(self, part: Self) -> u32 {
+        if part.0 <= 0 {
+            return u32::MAX;
+        }
+        u32::try_from(self.0.max(0) / part.0).unwrap_or(u32::MAX)
+    }
+
     /// The value in billionths.
     #[must_use]
     pub fn nanos(self) -> i128 {
@@ -150,6 +165,24 @@ fn scaled(whole: &str, fraction: &str, exponent: i64, factor: i128) -> i128 {
     total.map_or(LARGEST, |n| n.min(LARGEST))
 }
 
+/// Shortest form that is exact: `1500m`, `64`, `96Gi` for whole binary units.
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(whole) = self.as_integer() else {
+            return if self.0 % 1_000_000 == 0 {
+                write!(f, "{}m", self.0 / 1_000_000)
+            } else {
+                write!(f, "{}n", self.0)
+            };
+        };
+        let units = [(1_i64 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi")];
+        match units.into_iter().find(|(unit, _)| whole != 0 && whole % unit == 0) {
+            Some((unit, suffix)) => write!(f, "{}{suffix}", whole / unit),
+            None => write!(f, "{whole}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +237,26 @@ mod tests {
         ] {
             assert!(text.parse::<Quantity>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn multiplies_divides_and_prints() {
+        let q = |text: &str| text.parse::<Quantity>().unwrap();
+        for (text, shown) in [
+            ("1.5", "1500m"),
+            ("64", "64"),
+            ("96Gi", "96Gi"),
+            ("2048Gi", "2Ti"),
+            ("1G", "1000000000"),
+            ("0", "0"),
+            ("3n", "3n"),
+        ] {
+            assert_eq!(q(text).to_string(), shown);
+            assert_eq!(q(shown), q(text));
+        }
+        assert_eq!(q("500m").times(3), q("1.5"));
+        assert_eq!(q("8Ei").times(u32::MAX), q("8Ei"));
+        assert_eq!((q("64").holds(q("3")), q("2").holds(q("3")), q("2").holds(Quantity::ZERO)), (21, 0, u32::MAX));
     }
 
     #[test]

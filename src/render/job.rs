@@ -6,22 +6,24 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{guarded, pod};
+use super::{annotations, guarded, pod};
 use crate::model::{Cluster, JobEnd};
+
+/// Label by which all runs of a cluster are found (a recommended label of Kubernetes).
+pub(super) const PART_OF: &str = "app.kubernetes.io/part-of";
 
 /// The Job of a cluster. `suspend`, `managedBy`, `selector` and a TTL are left to those who own them (G §0.5, §0.7).
 pub(super) fn job(cluster: &Cluster) -> Job {
     let count = i32::try_from(cluster.size.pods).unwrap_or(i32::MAX);
     let job = &cluster.job;
-    let labels = (!job.labels.is_empty()).then(|| job.labels.clone());
-    let mut metadata = ObjectMeta { labels, ..guarded(cluster, &cluster.name) };
-    if job.service {
-        // Argo CD would show a Job that never ends as progressing for ever (G §B.2).
-        metadata
-            .annotations
-            .get_or_insert_default()
-            .insert("argocd.argoproj.io/ignore-healthcheck".to_owned(), "true".to_owned());
+    let mut labels = job.labels.clone();
+    labels.extend(job.queueing.labels.clone());
+    if cluster.run.is_some() {
+        labels.entry(PART_OF.to_owned()).or_insert_with(|| cluster.minicluster.clone());
     }
+    let labels = (!labels.is_empty()).then_some(labels);
+    let mut metadata = ObjectMeta { labels, ..guarded(cluster, &cluster.name) };
+    metadata.annotations.get_or_insert_default().extend(annotations::of_job(cluster));
     Job {
         metadata,
         spec: Some(JobSpec {

@@ -1,16 +1,17 @@
 //! From the resolved model to typed Kubernetes objects: one file per kind. Shell scripts are the only templates.
 
+mod annotations;
 mod configmaps;
 mod finish;
 mod job;
+mod mark;
+mod network_policy;
 mod patch;
-mod paths;
+pub(crate) mod paths;
 mod pod;
 mod scripts;
 mod services;
 mod services_pod;
-
-use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -18,6 +19,7 @@ use crate::model::Cluster;
 use crate::object::Object;
 
 pub use finish::finish;
+pub use mark::{KUBERNETES_VERSION, OBJECTS, SECRETS, mark};
 pub use patch::{PatchError, apply as apply_patch};
 pub use scripts::Templates;
 
@@ -37,6 +39,7 @@ pub fn render(cluster: &Cluster, templates: &Templates) -> Result<Vec<Object>, R
     let mut objects =
         vec![Object::ConfigMap(configmaps::scripts(cluster, templates)?), Object::ConfigMap(configmaps::flux(cluster))];
     objects.extend(configmaps::size(cluster).map(Object::ConfigMap));
+    objects.extend(network_policy::network_policy(cluster).map(Object::NetworkPolicy));
     objects.push(Object::Service(services::headless(cluster)));
     objects.extend(cluster.sidecars.iter().filter_map(|s| services::sidecar(cluster, s)).map(Object::Service));
     objects.extend(services_pod::services_pod(cluster).map(|pod| Object::Pod(Box::new(pod))));
@@ -44,15 +47,23 @@ pub fn render(cluster: &Cluster, templates: &Templates) -> Result<Vec<Object>, R
     Ok(objects)
 }
 
-/// Flux CD would replace `${…}` in scripts and commands by its own variables (G §B.3).
-fn guard() -> BTreeMap<String, String> {
-    BTreeMap::from([("kustomize.toolkit.fluxcd.io/substitute".to_owned(), "disabled".to_owned())])
-}
+/// Annotation that, with the value `disabled`, keeps Flux CD from replacing `${…}` in an object.
+pub const GUARD: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
+/// Name, namespace, and what every object of the cluster is annotated with.
 fn metadata(cluster: &Cluster, name: &str) -> ObjectMeta {
-    ObjectMeta { name: Some(name.to_owned()), namespace: cluster.namespace.clone(), ..ObjectMeta::default() }
+    let annotations = annotations::of_object(cluster);
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: cluster.namespace.clone(),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        ..ObjectMeta::default()
+    }
 }
 
+/// [`metadata`] of an object with shell text.
 fn guarded(cluster: &Cluster, name: &str) -> ObjectMeta {
-    ObjectMeta { annotations: Some(guard()), ..metadata(cluster, name) }
+    let mut metadata = metadata(cluster, name);
+    metadata.annotations.get_or_insert_default().extend(annotations::guard());
+    metadata
 }

@@ -65,6 +65,7 @@ fn read(like: &Object, value: Value) -> Result<Object, serde_json::Error> {
         Object::Namespace(_) => Object::Namespace(serde_json::from_value(value)?),
         Object::ConfigMap(_) => Object::ConfigMap(serde_json::from_value(value)?),
         Object::Secret(_) => Object::Secret(serde_json::from_value(value)?),
+        Object::NetworkPolicy(_) => Object::NetworkPolicy(serde_json::from_value(value)?),
         Object::Service(_) => Object::Service(serde_json::from_value(value)?),
         Object::Pod(_) => Object::Pod(Box::new(serde_json::from_value(value)?)),
         Object::Job(_) => Object::Job(Box::new(serde_json::from_value(value)?)),

@@ -3,22 +3,22 @@
 use crate::model::Cluster;
 
 /// Volume of scripts, and where it is mounted (as by the operator).
-pub(super) const SCRIPTS: (&str, &str) = ("flux-scripts", "/flux_operator");
+pub(crate) const SCRIPTS: (&str, &str) = ("flux-scripts", "/flux_operator");
 /// Volume of broker.toml, R and hostlist.
-pub(super) const CONFIG: (&str, &str) = ("flux-config", "/etc/flux-gen");
+pub(crate) const CONFIG: (&str, &str) = ("flux-config", "/etc/flux-gen");
 /// Volume of the certificate as it comes.
-pub(super) const CURVE: (&str, &str) = ("flux-curve", "/etc/flux-gen-curve");
+pub(crate) const CURVE: (&str, &str) = ("flux-curve", "/etc/flux-gen-curve");
 /// Memory volume for the certificate's private copy.
-pub(super) const RUN: (&str, &str) = ("flux-run", "/run/flux-gen");
+pub(crate) const RUN: (&str, &str) = ("flux-run", "/run/flux-gen");
 /// Volume of the numbers of an elastic cluster.
-pub(super) const SIZE: (&str, &str) = ("flux-size", "/etc/flux-gen-size");
+pub(crate) const SIZE: (&str, &str) = ("flux-size", "/etc/flux-gen-size");
 /// Home for users that have none (as by the operator).
-pub(super) const HOME: (&str, &str) = ("flux-home", "/home/flux-operator");
+pub(crate) const HOME: (&str, &str) = ("flux-home", "/home/flux-operator");
 
 /// Where Flux's own trees stand in every container: their programs hold these paths.
-pub(super) const SOFTWARE: &str = "/opt/software";
+pub(crate) const SOFTWARE: &str = "/opt/software";
 /// Where the view's tree stands in every container.
-pub(super) const VIEWS: &str = "/opt/views";
+pub(crate) const VIEWS: &str = "/opt/views";
 
 /// ConfigMap of scripts, before its hash suffix.
 pub(super) fn scripts_name(cluster: &Cluster) -> String {

@@ -5,14 +5,25 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 
+use super::job::PART_OF;
 use super::paths;
 use crate::model::{Cluster, Entrypoint, Sidecar, View, ViewKind};
+
+/// Label that pods of every cluster have, as with the operator.
+pub(super) const APP: &str = "app";
+/// Its value.
+pub(super) const APP_VALUE: &str = "flux-operator";
+/// Label that names the cluster.
+pub(super) const NAME: &str = "app.kubernetes.io/name";
 
 /// Labels of every pod of the cluster; ours win over the user's (quirk 34).
 pub(super) fn labels(cluster: &Cluster) -> BTreeMap<String, String> {
     let mut labels = cluster.pod.labels.clone();
-    labels.insert("app".to_owned(), "flux-operator".to_owned());
-    labels.insert("app.kubernetes.io/name".to_owned(), cluster.name.clone());
+    labels.insert(APP.to_owned(), APP_VALUE.to_owned());
+    labels.insert(NAME.to_owned(), cluster.name.clone());
+    if cluster.run.is_some() {
+        labels.entry(PART_OF.to_owned()).or_insert_with(|| cluster.minicluster.clone());
+    }
     labels.extend(cluster.namespace.as_ref().map(|namespace| ("namespace".to_owned(), namespace.clone())));
     labels
 }
@@ -21,7 +32,9 @@ pub(super) fn labels(cluster: &Cluster) -> BTreeMap<String, String> {
 pub(super) fn template(cluster: &Cluster) -> core::PodTemplateSpec {
     let mut labels = labels(cluster);
     labels.insert("hpa-selector".to_owned(), cluster.name.clone());
-    let annotations = (!cluster.pod.annotations.is_empty()).then(|| cluster.pod.annotations.clone());
+    let mut annotations = cluster.pod.annotations.clone();
+    annotations.extend(cluster.job.queueing.pod_annotations.clone());
+    let annotations = (!annotations.is_empty()).then_some(annotations);
     let (native, ordinary): (Vec<_>, Vec<_>) = cluster.sidecars.iter().partition(|s| s.native);
     let mut init = Vec::new();
     init.extend((cluster.view.kind != ViewKind::Image).then(|| view_container(cluster)));
@@ -63,7 +76,7 @@ fn affinity(cluster: &Cluster) -> Option<core::Affinity> {
 
 fn prefer(cluster: &Cluster, topology_key: &str) -> core::WeightedPodAffinityTerm {
     let requirement = LabelSelectorRequirement {
-        key: "app.kubernetes.io/name".to_owned(),
+        key: NAME.to_owned(),
         operator: "In".to_owned(),
         values: Some(vec![cluster.name.clone()]),
     };

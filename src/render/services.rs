@@ -38,7 +38,7 @@ pub(super) fn sidecar(cluster: &Cluster, sidecar: &Sidecar) -> Option<Service> {
     ]);
     let ports = sidecar.service_ports.iter().map(|number| port(format!("port-{number}"), *number));
     Some(Service {
-        metadata: metadata(cluster, &sidecar.container.name),
+        metadata: metadata(cluster, &cluster.of_run(&sidecar.container.name)),
         spec: Some(ServiceSpec { ports: Some(ports.collect()), selector: Some(selector), ..ServiceSpec::default() }),
         status: None,
     })

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{guard, metadata, paths, pod};
+use super::{annotations as told, guarded, paths, pod};
 use crate::model::{Cluster, Entrypoint, ServiceContainer};
 
 /// One Pod for all services; `None` when there are none.
@@ -27,9 +27,11 @@ pub(super) fn services_pod(cluster: &Cluster) -> Option<core::Pod> {
     spec.termination_grace_period_seconds = None;
     spec.volumes = (!volumes.is_empty()).then_some(volumes);
     let mut annotations = cluster.pod.annotations.clone();
-    annotations.extend(guard());
+    let mut metadata = guarded(cluster, &name);
+    annotations.extend(metadata.annotations.take().unwrap_or_default());
+    annotations.extend(told::of_services_pod(cluster));
     Some(core::Pod {
-        metadata: ObjectMeta { labels: Some(labels), annotations: Some(annotations), ..metadata(cluster, &name) },
+        metadata: ObjectMeta { labels: Some(labels), annotations: Some(annotations), ..metadata },
         spec: Some(spec),
         status: None,
     })

@@ -79,16 +79,7 @@ impl Walk<'_> {
 
     /// The nearest place that is known.
     fn place(&self) -> Span {
-        let mut pointer = self.pointer.as_str();
-        loop {
-            if let Some(span) = self.companion.places.get(pointer) {
-                return *span;
-            }
-            match pointer.rfind('/') {
-                Some(at) => pointer = &pointer[..at],
-                None => return self.companion.span,
-            }
-        }
+        self.companion.place(&self.pointer)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::codes::spec as codes;
-use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::spec::minicluster::Container;
 use crate::spec::{Documents, MiniCluster, Spanned};
 
@@ -12,14 +12,19 @@ type Identity = (&'static str, String, String);
 
 /// Who makes an object.
 struct Maker<'a> {
+    document: &'a MiniCluster,
     span: Span,
     cluster: &'a str,
     what: &'static str,
 }
 
-/// Every clash between documents. `namespace` is where documents without one go (a setting; empty for none).
+/// Tells clusters whose objects have names that no other object has, because of a suffix.
+pub type NamedAlone<'a> = &'a dyn Fn(&MiniCluster) -> bool;
+
+/// Every clash between documents. `namespace` is where documents without one go (a setting; empty for none). `named_alone`
+/// is asked when there seems to be a clash.
 #[must_use]
-pub fn check(documents: &Documents, namespace: &str) -> Diagnostics {
+pub fn check(documents: &Documents, namespace: &str, named_alone: NamedAlone<'_>) -> Diagnostics {
     let mut found = Diagnostics::new();
     let mut clusters: BTreeMap<(String, &str), Span> = BTreeMap::new();
     let mut objects: BTreeMap<Identity, Maker<'_>> = BTreeMap::new();
@@ -36,24 +41,25 @@ pub fn check(documents: &Documents, namespace: &str) -> Diagnostics {
         }
         clusters.insert(place, name.span);
         for (identity, maker) in made_by(cluster, namespace) {
-            if let Some(first) = objects.get(&identity) {
-                // Within one cluster the rules on names say it.
-                if first.cluster == maker.cluster {
-                    continue;
-                }
-                let message = format!(
-                    "{} `{}` is {} here and {} of cluster `{}`",
-                    identity.0, identity.2, maker.what, first.what, first.cluster
-                );
-                let diagnostic = Diagnostic::error(codes::SERVICE_CLAIMED, maker.span, message);
-                let diagnostic = diagnostic.help("rename one of them, or put the clusters into different namespaces");
-                found.push(diagnostic.related(first.span, "the other one"));
-            } else {
+            let first = objects.get(&identity).filter(|first| !named_alone(first.document));
+            let Some(first) = first else {
                 objects.insert(identity, maker);
+                continue;
+            };
+            // Within one cluster the rules on names say it.
+            if first.cluster == maker.cluster || named_alone(cluster) {
+                continue;
             }
+            let message = format!(
+                "{} `{}` is {} here and {} of cluster `{}`",
+                identity.0, identity.2, maker.what, first.what, first.cluster
+            );
+            let diagnostic = Diagnostic::error(codes::SERVICE_CLAIMED, maker.span, message);
+            let diagnostic = diagnostic.help("rename one of them, or put the clusters into different namespaces");
+            found.push(diagnostic.related(first.span, "the other one"));
         }
     }
-    companions(documents, namespace, &objects, &mut found, codes::COMPANION_CLASH);
+    companions(documents, namespace, &objects, named_alone, &mut found);
     found
 }
 
@@ -61,8 +67,8 @@ fn companions(
     documents: &Documents,
     namespace: &str,
     objects: &BTreeMap<Identity, Maker<'_>>,
+    named_alone: NamedAlone<'_>,
     found: &mut Diagnostics,
-    code: Code,
 ) {
     for companion in &documents.companions {
         let text = |pointer: &str| companion.value.pointer(pointer).and_then(serde_json::Value::as_str);
@@ -76,10 +82,11 @@ fn companions(
             continue;
         }
         let clash = objects.iter().find(|((made, ns, object), _)| *made == kind && ns == place && object == name);
-        if let Some((_, maker)) = clash {
+        if let Some((_, maker)) = clash.filter(|(_, maker)| !named_alone(maker.document)) {
             let span = companion.places.get("/metadata/name").copied().unwrap_or(companion.span);
             let message = format!("{kind} `{name}` has the name of {} of cluster `{}`", maker.what, maker.cluster);
-            let diagnostic = Diagnostic::error(code, span, message).help("rename it; one would replace the other");
+            let diagnostic =
+                Diagnostic::error(codes::COMPANION_CLASH, span, message).help("rename it; one would replace the other");
             found.push(diagnostic.related(maker.span, "the cluster"));
         }
     }
@@ -101,7 +108,7 @@ fn made_by<'a>(cluster: &'a MiniCluster, default_namespace: &str) -> Vec<(Identi
     let spec = &cluster.spec.value;
     let mut made = Vec::new();
     let mut add = |kind, object: String, span, what| {
-        made.push(((kind, namespace.clone(), object), Maker { span, cluster: &name.value, what }));
+        made.push(((kind, namespace.clone(), object), Maker { document: cluster, span, cluster: &name.value, what }));
     };
     add("Job", name.value.clone(), name.span, "the Job");
     let headless = spec.network.as_ref().and_then(|network| network.value.headless_name.as_ref());

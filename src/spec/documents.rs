@@ -1,5 +1,7 @@
 //! Source texts to MiniClusters and companions.
 
+use rayon::prelude::*;
+
 use super::decode::{Decoder, FromNode, head, nearest};
 use super::minicluster::Document;
 use super::yaml::{self, Kind, Node, short};
@@ -12,6 +14,9 @@ pub(crate) const API_VERSION: &str = "flux-framework.org/v1alpha2";
 /// Its kind.
 pub(crate) const KIND: &str = "MiniCluster";
 const GROUP: &str = "flux-framework.org";
+
+/// From how many texts on several threads are worth their start.
+const PARALLEL: usize = 8;
 
 /// How to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,12 +42,18 @@ pub fn read(
     }
     let texts: Vec<(FileId, &SourceFile)> =
         files.iter().filter_map(|file| Some((*file, sources.get(*file)?))).collect();
+    let read_one = |(file, source): &(FileId, &SourceFile)| read_file(*file, source, options);
+    let parts: Vec<_> = if texts.len() < PARALLEL {
+        texts.iter().map(read_one).collect()
+    } else {
+        texts.par_iter().map(read_one).collect()
+    };
     let mut documents = Documents::default();
-    for (file, source) in texts {
-        let (part, problems) = read_file(file, source, options);
+    for (part, problems) in parts {
         documents.miniclusters.extend(part.miniclusters);
         documents.companions.extend(part.companions);
         documents.secrets.extend(part.secrets);
+        documents.aliases.extend(part.aliases);
         diagnostics.extend(problems);
     }
     if documents.miniclusters.is_empty() && documents.companions.is_empty() && !diagnostics.has_errors() {
@@ -55,7 +66,7 @@ pub fn read(
 
 fn read_file(file: FileId, source: &SourceFile, options: &ReadOptions) -> (Documents, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
-    let nodes = yaml::parse(file, &source.text, &mut diagnostics);
+    let (nodes, aliases) = yaml::parse(file, &source.text, &mut diagnostics);
     if nodes.is_empty() && diagnostics.is_empty() {
         let span = Span { file, start: 0, end: 0 };
         diagnostics.push(Diagnostic::warning(syntax::NO_DOCUMENT, span, "the file holds no document"));
@@ -64,7 +75,11 @@ fn read_file(file: FileId, source: &SourceFile, options: &ReadOptions) -> (Docum
     for node in &nodes {
         reader.document(node);
     }
-    (reader.documents, reader.diagnostics)
+    let Reader { mut documents, mut diagnostics, .. } = reader;
+    yaml::point_at_anchors(&aliases, &mut diagnostics);
+    yaml::hide_written(&aliases, &mut documents.secrets);
+    documents.aliases = aliases;
+    (documents, diagnostics)
 }
 
 /// Sorts the documents of one file.

@@ -2,14 +2,23 @@
 
 use super::minicluster::Document;
 use super::project::Project;
+use super::recipe::Recipe;
+use super::recipe_source::SourceRecipe;
+use super::recipe_spack::SpackRecipe;
 use super::record::{Record, Shape};
+use super::view::View;
 
-/// All records of a MiniCluster document and of the project file, each once.
+/// The records that whole files are: a MiniCluster document, the project file, a view, recipes of all kinds.
+pub const ROOTS: [&Record; 6] =
+    [Document::RECORD, Project::RECORD, View::RECORD, Recipe::RECORD, SourceRecipe::RECORD, SpackRecipe::RECORD];
+
+/// All records of all kinds of files, each once.
 #[must_use]
 pub fn records() -> Vec<&'static Record> {
     let mut records = Vec::new();
-    collect(Document::RECORD, &mut records);
-    collect(Project::RECORD, &mut records);
+    for root in ROOTS {
+        collect(root, &mut records);
+    }
     records
 }
 
@@ -52,7 +61,21 @@ pub fn project_paths() -> Vec<String> {
     paths(Project::RECORD)
 }
 
-fn paths(record: &'static Record) -> Vec<String> {
+/// A function that gives the paths of all fields of a kind of file.
+pub(crate) fn paths_for(root: &'static Record) -> fn() -> Vec<String> {
+    match root.name {
+        "View" => || paths(View::RECORD),
+        "Recipe" => || paths(Recipe::RECORD),
+        "SourceRecipe" => || paths(SourceRecipe::RECORD),
+        "SpackRecipe" => || paths(SpackRecipe::RECORD),
+        "Project" => project_paths,
+        _ => field_paths,
+    }
+}
+
+/// Paths of all fields of a record.
+#[must_use]
+pub fn paths(record: &'static Record) -> Vec<String> {
     let mut paths = Vec::new();
     walk("", record, &mut |path, _| paths.push(path.to_owned()));
     paths
@@ -61,7 +84,7 @@ fn paths(record: &'static Record) -> Vec<String> {
 /// The first path whose values are records of this kind; `None` for the document itself.
 pub(crate) fn path_of(record: &'static Record) -> Option<String> {
     let mut first = None;
-    for root in [Document::RECORD, Project::RECORD] {
+    for root in ROOTS {
         walk("", root, &mut |path, inner| {
             if first.is_none() && inner.is_some_and(|inner| inner.name == record.name) {
                 first = Some(path.to_owned());

@@ -5,9 +5,9 @@ use super::minicluster::List;
 use super::record::{Shape, record};
 use super::yaml::scalar::{self, Ambiguity, Reading};
 use super::yaml::{self, Kind, Node};
-use super::{Map, Spanned, explain};
-use crate::diag::codes::{project, syntax};
-use crate::diag::{Diagnostic, Diagnostics, SourceMap};
+use super::{IntOrString, Map, Spanned, single};
+use crate::diag::codes::syntax;
+use crate::diag::{Diagnostics, SourceMap};
 
 record! {
     /// `flux-gen.yaml`.
@@ -24,6 +24,57 @@ record! {
         "clusters" clusters: Map<ClusterOverride>,
         /// Strategic merge patches on rendered objects.
         "patches" patches: List<Patch>,
+        /// What the Kubernetes cluster has. MiniClusters are checked against it.
+        "capacity" capacity: Capacity,
+    }
+}
+
+record! {
+    /// What the Kubernetes cluster has: kinds of nodes, and the shares that queues have of them.
+    pub struct Capacity {
+        /// Kinds of nodes, by a name of your choice.
+        "flavors" flavors: Map<Flavor> [Required],
+        /// Shares of queues, by `name` or `namespace/name`; the name is that of the setting `queue` without `kueue/`. A queue
+        /// that is not listed is not checked. Without `queues` every queue has everything.
+        "queues" queues: Map<QueueShare>,
+    }
+}
+
+record! {
+    /// A kind of nodes: how many there are, and what one of them has for pods.
+    pub struct Flavor {
+        /// Number of nodes.
+        "nodes" nodes: i32 [Required],
+        /// Cores of a node. Unset: not checked.
+        "cores" cores: i32,
+        /// Memory of a node, such as `256Gi`. Unset: not checked.
+        "memory" memory: IntOrString,
+        /// GPUs and other devices of a node, by resource name such as `nvidia.com/gpu`. A GPU that is not listed is not there.
+        "gpus" gpus: Map<i32>,
+        /// Labels of the nodes. A cluster whose `pod.nodeSelector` wants another value of one of them does not use the flavor.
+        "labels" labels: Map<String>,
+    }
+}
+
+record! {
+    /// What a queue has.
+    pub struct QueueShare {
+        /// Its share of each flavor, by name. A flavor that is not listed is not for this queue.
+        "flavors" flavors: Map<Quota> [Required],
+    }
+}
+
+record! {
+    /// A share of a flavor. What is left out follows from `nodes`.
+    pub struct Quota {
+        /// Number of nodes. Unset: all of the flavor.
+        "nodes" nodes: i32,
+        /// Cores in all.
+        "cores" cores: i32,
+        /// Memory in all.
+        "memory" memory: IntOrString,
+        /// GPUs and other devices in all, by resource name.
+        "gpus" gpus: Map<i32>,
     }
 }
 
@@ -68,25 +119,7 @@ pub struct PatchBody(pub serde_json::Value);
 impl Project {
     /// Reads a project file. An empty one is a project with every default. What cannot be read is reported and left out.
     pub fn read(sources: &mut SourceMap, name: impl Into<String>, bytes: Vec<u8>) -> (Self, Diagnostics) {
-        let mut diagnostics = Diagnostics::new();
-        let Some(file) = yaml::decode_text(sources, name.into(), bytes, &mut diagnostics) else {
-            return (Self::default(), diagnostics);
-        };
-        let text = sources.get(file).map(|source| source.text.as_str()).unwrap_or_default();
-        let documents = yaml::parse(file, text, &mut diagnostics);
-        let mut documents = documents.iter();
-        let Some(first) = documents.next() else {
-            return (Self::default(), diagnostics);
-        };
-        for other in documents {
-            let message = "a project file is one document, and here a second one starts";
-            let span = super::decode::head(other);
-            diagnostics.push(Diagnostic::error(project::SEVERAL_DOCUMENTS, span, message));
-        }
-        let mut secrets = Vec::new();
-        let mut decoder = Decoder::new(false, explain::project_paths, &mut diagnostics, &mut secrets);
-        let project = Self::from_node(first, &mut decoder).unwrap_or_default();
-        (project, diagnostics)
+        single::read(sources, name.into(), bytes, Self::RECORD, "project")
     }
 
     /// The patches in order.

@@ -1,4 +1,4 @@
-//! JSON Schema (draft 2020-12) of a MiniCluster document and of the project file, from the descriptions of the records.
+//! JSON Schema (draft 2020-12) of a MiniCluster document, of the project file, of views and recipes, from the descriptions of the records.
 //!
 //! The schema accepts what the reader accepts, null for an optional field included. It cannot say what a bare word means
 //! to which reader, nor what `rules` check.
@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use super::documents::{API_VERSION, KIND};
 use super::minicluster::Document;
 use super::project::Project;
+use super::recipe::Recipe;
 use super::record::{Field, Mark, Record, Shape, paragraph};
+use super::view::View;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// [`super::decode`]'s grammar of quantities as a pattern.
@@ -38,6 +40,18 @@ pub fn minicluster() -> Value {
 #[must_use]
 pub fn project() -> Value {
     root(Project::RECORD, "flux-gen project file (flux-gen.yaml)")
+}
+
+/// The schema of `views/<name>/view.yaml`.
+#[must_use]
+pub fn view() -> Value {
+    root(View::RECORD, "flux-gen view (view.yaml)")
+}
+
+/// The schema of `recipes/<name>/recipe.yaml`.
+#[must_use]
+pub fn recipe() -> Value {
+    root(Recipe::RECORD, "flux-gen recipe (recipe.yaml)")
 }
 
 fn root(record: &'static Record, title: &str) -> Value {

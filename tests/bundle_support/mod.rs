@@ -109,6 +109,7 @@ pub fn bundle(namespace: Option<&str>, name: &str, text: &str) -> Bundle {
         public_key: Some(PUBLIC_KEY.to_owned()),
         secret: SecretForm::Existing,
         create_namespace: false,
+        pod_security: flux_gen::model::hardening::PodSecurity::None,
     }
 }
 

@@ -14,7 +14,7 @@ fn help_and_version_go_to_stdout() {
     let help = sandbox.run(&["-h"]).exits(0).quietly();
     assert_eq!(help.stdout, HELP);
     let help = sandbox.run(&["--help"]).exits(0).quietly();
-    assert!(help.stdout.contains("Start here:") && help.stdout.lines().count() < 60, "{}", help.stdout);
+    assert!(help.stdout.contains("Start here:") && help.stdout.lines().count() < 70, "{}", help.stdout);
     let version = sandbox.run(&["--version"]).exits(0).quietly();
     assert_eq!(version.stdout, format!("flux-gen {}\n", env!("CARGO_PKG_VERSION")));
 }

@@ -7,7 +7,7 @@ mod targets;
 use proptest::prelude::*;
 
 /// Inputs that get far into each format.
-const SEEDS: [&str; 9] = [
+const SEEDS: [&str; 10] = [
     "[0-3,5,7-9]",
     "flux-sample-[0-3,08-11]-ib,login,n[1-2]",
     r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-1", "gpu": "0"}}], "starttime": 0.0, "expiration": 0.0, "nodelist": ["h[0-1]"], "properties": {"p": "1"}}}"#,
@@ -17,6 +17,7 @@ const SEEDS: [&str; 9] = [
     "kary: 12",
     "mincrit:3",
     "a = { b = [ { c = 1.5 }, ], \"d e\".f = 2024-01-01T00:00:00Z }\n",
+    "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: a, namespace: b}\nspec:\n  size: &n 4\n  maxSize: 8\n  tasks: *n\n  flux: {container: {image: v}, optionFlags: -ompi=x}\n  containers:\n  - &c {image: x, command: run 'a b', resources: {limits: {cpu: 4}}}\n  - {<<: *c, name: s, runFlux: false, ports: [80], volumes: {v: {path: /v, claimName: c}}}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {k: v}\n",
 ];
 
 fn run_all(data: &[u8]) {

@@ -164,6 +164,19 @@ fn limits_self_alias() {
 }
 
 #[test]
+fn alias_places() {
+    says(
+        &minicluster(
+            "  size: &n two\n  maxSize: *n\n  containers:\n  - &c {image: x, sizes: 1}\n  - <<: *c\n    name: b\n",
+        ),
+        "FG103 6:9 `&n two` spec.size takes a whole number, not the text `two`
+FG103 7:12 `*n` spec.maxSize takes a whole number, not the text `two` | 6:9 the value that the alias stands for is written here
+FG102 9:19 `sizes` spec.containers[0].sizes is no field of the API | `flux-gen explain spec.containers` lists the fields
+FG102 10:9 `*c` spec.containers[1].sizes is no field of the API | `flux-gen explain spec.containers` lists the fields | 9:5 the value that the alias stands for is written here",
+    );
+}
+
+#[test]
 fn limits_tag() {
     says(&minicluster("  containers:
   - command: !!binary aGk=

@@ -1,9 +1,8 @@
-//! `flux-gen explain FIELD`: what a field of a MiniCluster or of the project file means.
+//! `flux-gen explain FIELD`: what a field of a MiniCluster, the project file, a view or a recipe means.
 
 use super::wrap;
-use crate::spec::minicluster::Document;
+use crate::spec::explain;
 use crate::spec::record::{Field, Mark, Record, Shape};
-use crate::spec::{Project, explain};
 
 /// What is known under a name.
 pub(super) enum Answer {
@@ -19,7 +18,7 @@ pub(super) enum Answer {
 /// name, `image` are the same.
 pub(super) fn answer(topic: &str) -> Answer {
     let wanted = plain(topic);
-    let documents = [(Document::RECORD, explain::field_paths()), (Project::RECORD, explain::project_paths())];
+    let documents = explain::ROOTS.map(|root| (root, explain::paths(root)));
     let all = || documents.iter().flat_map(|(record, paths)| paths.iter().map(move |path| (*record, path)));
     for matches in [is_exactly as fn(&str, &str) -> bool, is_below_spec, ends_with] {
         let found: Vec<_> = all().filter(|(_, path)| matches(&plain(path), &wanted)).collect();
@@ -158,7 +157,7 @@ mod tests {
 
     #[test]
     fn every_path_has_its_page() {
-        for (root, paths) in [(Document::RECORD, explain::field_paths()), (Project::RECORD, explain::project_paths())] {
+        for (root, paths) in explain::ROOTS.map(|root| (root, explain::paths(root))) {
             for path in paths {
                 let page = page(root, &path).unwrap_or_else(|| panic!("{path}"));
                 assert!(

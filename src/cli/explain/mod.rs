@@ -10,13 +10,15 @@ use super::exit::Exit;
 use super::pipeline::InputArgs;
 use super::ui::Ui;
 use crate::diag::{Code, codes};
+use crate::model::kubernetes;
 use field::Answer;
 
-/// Explain a field, a message code, the settings or the exit codes.
+/// Explain a field, a message code, the settings, Kubernetes versions or the exit codes.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// A field such as `containers.command`, a code such as `FG101`, `settings` (with their values and where these come
-    /// from), one setting, or `exit-codes`; without it, all codes are listed.
+    /// from), one setting, `kubernetes-versions` (what is written for which), or `exit-codes`; without it, all codes are
+    /// listed.
     #[arg(value_name = "TOPIC", help_heading = "Arguments")]
     topic: Option<String>,
     #[command(flatten)]
@@ -28,6 +30,7 @@ pub(crate) fn run(args: &ExplainArgs, ui: &Ui) -> Result<Exit, CommandError> {
         None => list(),
         Some("settings") => return settings::run(&args.input, ui),
         Some("exit-codes") => Exit::table(),
+        Some("kubernetes-versions") => kubernetes::table(),
         Some(topic) => topic_page(topic)?,
     };
     ui.print(text.as_bytes())?;
@@ -74,7 +77,9 @@ fn unknown(topic: &str, near: Option<String>) -> CommandError {
         None if topic.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("fg")) => {
             error.help("`flux-gen explain` lists all codes")
         }
-        None => error.help("give a field such as spec.size, a code such as FG101, `settings` or `exit-codes`"),
+        None => error.help(
+            "give a field such as spec.size, a code such as FG101, `settings`, `kubernetes-versions` or `exit-codes`",
+        ),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::cli::exit::Exit;
 use crate::cli::pipeline::{InputArgs, Inputs};
 use crate::cli::ui::Ui;
 use crate::diag::Diagnostics;
-use crate::model::effective_settings;
-use crate::model::settings::{ALL, Layers, Origin, SettingInfo, Settings};
+use crate::model::settings::{ALL, Origin, SettingInfo, Settings};
+use crate::model::{checked_project_settings, effective_settings};
 
 /// Key, value, origin.
 type Row = (&'static str, String, Origin);
@@ -29,7 +29,7 @@ pub(super) fn run(args: &InputArgs, ui: &Ui) -> Result<Exit, CommandError> {
         inputs.read_specs(args, ui)?;
     }
     let mut found = Diagnostics::new();
-    let common = rows(&common_settings(&inputs, &mut found));
+    let common = rows(&checked_project_settings(inputs.project.written.as_ref(), &inputs.set, &mut found));
     let clusters: Vec<(String, Vec<Row>)> = inputs
         .documents
         .miniclusters
@@ -42,19 +42,6 @@ pub(super) fn run(args: &InputArgs, ui: &Ui) -> Result<Exit, CommandError> {
     ui.print(table(&common, &clusters).as_bytes())?;
     let tally = inputs.report(ui, found);
     Ok(if tally.errors > 0 { Exit::Failed } else { Exit::Ok })
-}
-
-/// The settings of the whole project, with every mistake in them.
-fn common_settings(inputs: &Inputs, found: &mut Diagnostics) -> Settings {
-    let mut layers = Layers::new();
-    let written = inputs.project.written.as_ref().and_then(|p| p.settings.as_ref());
-    for entry in written.iter().flat_map(|s| s.value.iter()) {
-        layers.add(Origin::Project, &entry.key, &entry.value.value.0, Some(entry.value.span), found);
-    }
-    for (key, value) in &inputs.set {
-        layers.add(Origin::CommandLine, key, value, None, found);
-    }
-    layers.resolve(found)
 }
 
 fn title(spec: &crate::spec::MiniCluster) -> String {

@@ -24,7 +24,7 @@ pub(crate) struct NewArgs {
     /// Name of the cluster.
     name: String,
     /// Image with your program.
-    #[arg(long, default_value = "rockylinux:9")]
+    #[arg(long, default_value = "ubuntu:noble")]
     image: String,
     /// Write to this file, which must not exist yet, instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -56,9 +56,43 @@ fn starter(name: &str, image: &str) -> Result<String, CommandError> {
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if image.is_empty() || !image.chars().all(allowed) || !image.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Err(CommandError::usage(format!("`{image}` is no image reference")).help("for example: rockylinux:9"));
+        return Err(CommandError::usage(format!("`{image}` is no image reference")).help("for example: ubuntu:noble"));
     }
-    Ok(STARTER.replace("@NAME@", name).replace("@IMAGE@", image))
+    let (comment, view) = match view_for(image) {
+        Some(view) => ("", view),
+        None => ("# ", "ubuntu:tag-focal"),
+    };
+    Ok(STARTER
+        .replace("@NAME@", name)
+        .replace("@QUOTED_NAME@", &quoted(name))
+        .replace("@IMAGE@", image)
+        .replace("@VIEW_COMMENT@", comment)
+        .replace("@VIEW@", view))
+}
+
+/// The published view for a base image that is known by its name: of the same distribution, or of one with the same or an
+/// older C library. None for all other images, whose name does not tell what is in them.
+fn view_for(image: &str) -> Option<&'static str> {
+    let (name, tag) = image.split('@').next()?.rsplit_once(':')?;
+    let release = |releases: &[&str]| releases.iter().any(|r| tag == *r || tag.starts_with(&format!("{r}-")));
+    let major = |major: &str| tag.split(['.', '-']).next() == Some(major);
+    match name.rsplit('/').next()? {
+        "ubuntu" if release(&["noble", "24.04"]) => Some("ubuntu:tag-noble"),
+        "ubuntu" if release(&["jammy", "22.04"]) => Some("ubuntu:tag-jammy"),
+        "ubuntu" if release(&["focal", "20.04"]) => Some("ubuntu:tag-focal"),
+        // glibc 2.36 and 2.41; the views need 2.35 and 2.39 at the most.
+        "debian" if release(&["bookworm"]) || major("12") => Some("ubuntu:tag-jammy"),
+        "debian" if release(&["trixie"]) || major("13") => Some("ubuntu:tag-noble"),
+        "rockylinux" | "almalinux" if major("9") => Some("rocky:tag-9"),
+        "rockylinux" | "almalinux" if major("8") => Some("rocky:tag-8"),
+        _ => None,
+    }
+}
+
+/// The name as YAML text; some names are booleans or nothing to YAML 1.1 readers unless they have quotes.
+fn quoted(name: &str) -> String {
+    let word = matches!(name, "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null");
+    if word { format!("\"{name}\"") } else { name.to_owned() }
 }
 
 /// A DNS label as RFC 1035 has it: Services of the cluster carry the name.
@@ -87,6 +121,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_view_fits_a_base_image_that_is_known_by_its_name() {
+        for (image, view) in [
+            ("ubuntu:noble", Some("ubuntu:tag-noble")),
+            ("docker.io/library/ubuntu:22.04@sha256:0", Some("ubuntu:tag-jammy")),
+            ("ubuntu:focal-20240101", Some("ubuntu:tag-focal")),
+            ("ubuntu:latest", None),
+            ("ubuntu", None),
+            ("debian:bookworm-slim", Some("ubuntu:tag-jammy")),
+            ("debian:12.5", Some("ubuntu:tag-jammy")),
+            ("rockylinux:9", Some("rocky:tag-9")),
+            ("rockylinux:9.3-minimal", Some("rocky:tag-9")),
+            ("almalinux:8", Some("rocky:tag-8")),
+            ("registry:5000/lammps:1", None),
+        ] {
+            assert_eq!(view_for(image), view, "{image}");
+            let text = starter("a", image).unwrap();
+            let line = format!("image: ghcr.io/converged-computing/flux-view-{}\n", view.unwrap_or("ubuntu:tag-focal"));
+            assert!(text.contains(&line), "{image}: {text}");
+            assert_eq!(text.contains(&format!("\n      {line}")), view.is_some(), "{image}: {text}");
+        }
+    }
+
+    #[test]
     fn names_and_images_are_checked_before_they_go_into_text() {
         for name in ["", "A", "a b", "-a", "a-", "1a", "a\nb", &"a".repeat(58)] {
             assert_eq!(starter(name, "x").map_err(|e| e.exit()), Err(Exit::Usage), "{name:?}");
@@ -94,6 +151,7 @@ mod tests {
         for image in ["", "a b", "a\n", "a #", "-a", "&a"] {
             assert_eq!(starter("a", image).map_err(|e| e.exit()), Err(Exit::Usage), "{image:?}");
         }
+        assert!(starter("on", "x").unwrap().contains("\n  name: \"on\"\n"));
         let text = starter("lammps", "ghcr.io/a/b:c@sha256:0").unwrap();
         assert!(text.contains("\n  name: lammps\n") && text.contains("\n      image: ghcr.io/a/b:c@sha256:0\n"));
         assert!(!text.contains('@') || !text.contains("@NAME@"));

@@ -65,20 +65,25 @@ pub(super) fn diagnostic(out: &mut String, excerpts: &Excerpts<'_>, diagnostic: 
 
 /// A line of no file and no code.
 pub(super) fn plain(severity: &str, message: &str, help: Option<&str>) -> String {
-    simple(severity, message, help, None)
+    simple(None, severity, message, help, None)
 }
 
 /// A line about a whole file.
 pub(super) fn file(severity: &str, message: &str, file: &str) -> String {
-    simple(severity, message, None, Some(file))
+    simple(None, severity, message, None, Some(file))
 }
 
-fn simple(severity: &str, message: &str, help: Option<&str>, file: Option<&str>) -> String {
+/// A line about a whole file that has a code and is no fault.
+pub(super) fn remark(code: &str, message: &str, help: Option<&str>, file: &str) -> String {
+    simple(Some(code), "info", message, help, Some(file))
+}
+
+fn simple(code: Option<&str>, severity: &str, message: &str, help: Option<&str>, file: Option<&str>) -> String {
     let mut out = String::new();
     write(
         &mut out,
         &Line {
-            code: None,
+            code,
             severity,
             message,
             help,

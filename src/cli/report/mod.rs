@@ -8,7 +8,7 @@ mod mask;
 
 use super::args::MessageFormat;
 use crate::bundle::report::ChangeKind;
-use crate::diag::{Diagnostic, FileId, Severity, Span};
+use crate::diag::{Code, Diagnostic, FileId, Severity, Span};
 use excerpt::Excerpts;
 
 /// One source text with the name to show it by.
@@ -102,6 +102,24 @@ pub(crate) fn status(message: &str, format: MessageFormat) -> String {
         MessageFormat::Human | MessageFormat::Github => format!("{}\n", printable(message)),
         MessageFormat::Json => json::plain("info", message, None),
     }
+}
+
+/// Something that is worth knowing about a file of the output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remark {
+    /// Its code.
+    pub(crate) code: Code,
+    /// What is.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) help: Option<String>,
+    /// The file.
+    pub(crate) file: String,
+}
+
+/// A remark as JSON.
+pub(crate) fn remark(remark: &Remark) -> String {
+    json::remark(remark.code.id, &remark.message, remark.help.as_deref(), &remark.file)
 }
 
 /// A file of the output that is not what the specs give.

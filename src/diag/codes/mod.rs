@@ -1,14 +1,21 @@
 //! Every diagnostic code, one file per family. `FG1xx` reading YAML, `FG2xx` rules on what was written, `FG3xx` rules on
 //! the resolved model and on objects, `FG4xx` project file and settings, `FG5xx` certificates, `FG6xx` bundles and files,
-//! `FG7xx` finding and reading input files.
+//! `FG7xx` finding and reading input files, `FG8xx` view images and registries, `FG9xx` air-gapped sites.
 
+pub mod airgap;
+pub mod audit;
 pub mod bundle;
 pub mod cert;
 pub mod files;
 pub mod model;
+pub mod oci;
 pub mod project;
+pub mod queue;
+pub mod recipe;
 pub mod spec;
+pub mod strategy;
 pub mod syntax;
+pub mod view;
 
 use super::Code;
 
@@ -30,11 +37,26 @@ pub(crate) use codes;
 /// All codes, in order of their ids.
 #[must_use]
 pub fn all() -> Vec<Code> {
-    let mut codes: Vec<Code> = [syntax::ALL, spec::ALL, model::ALL, project::ALL, cert::ALL, bundle::ALL, files::ALL]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect();
+    let mut codes: Vec<Code> = [
+        syntax::ALL,
+        spec::ALL,
+        model::ALL,
+        strategy::ALL,
+        queue::ALL,
+        project::ALL,
+        cert::ALL,
+        bundle::ALL,
+        audit::ALL,
+        files::ALL,
+        view::ALL,
+        recipe::ALL,
+        oci::ALL,
+        airgap::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+    .collect();
     codes.sort_by_key(|c| c.id);
     codes
 }

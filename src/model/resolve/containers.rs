@@ -111,7 +111,7 @@ pub(super) fn check_sidecars(spec: &MiniClusterSpec, settings: &Settings, found:
         let message = format!("`sidecar: native` needs native sidecars, which Kubernetes {version} has not");
         found.push(
             Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, container.span, message)
-                .help("set `kubernetes-version` to 1.29 or later, or `sidecar: ordinary`"),
+                .help(format!("{}, or `sidecar: ordinary`", Feature::NativeSidecars.help())),
         );
     }
 }

@@ -96,7 +96,8 @@ fn gpus(container: &Container) -> u32 {
     amounts.sum()
 }
 
-fn is_gpu(resource: &str) -> bool {
+/// Whether a resource is one of GPUs, by its name.
+pub(crate) fn is_gpu(resource: &str) -> bool {
     let Some((domain, name)) = resource.split_once('/') else { return false };
     let says_gpu = |text: &str| text.split(['.', '-']).any(|part| part == "gpu" || part == "gpus");
     (says_gpu(domain) || says_gpu(name)) && !name.contains("mem")

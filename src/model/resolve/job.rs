@@ -5,10 +5,11 @@ use k8s_openapi::api::core::v1 as core;
 use super::containers::quantities;
 use super::written::{flag, number, owned, text, texts};
 use super::{security, view};
-use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
+
 use crate::model::kubernetes::Feature;
-use crate::model::settings::{Settings, Strategy};
-use crate::model::{Broker, FollowerEnd, Job, JobEnd, Leader, Pod, Program};
+use crate::model::queue::Queueing;
+use crate::model::settings::Settings;
+use crate::model::{Broker, FollowerEnd, Job, JobEnd, Leader, Pod};
 use crate::spec::minicluster::{self as written, MiniClusterSpec};
 
 /// The operator's default for `deadlineSeconds`: a year, nearly.
@@ -17,19 +18,13 @@ const ARCH_LABEL: &str = "kubernetes.io/arch";
 const GRACE_FOR_ARCHIVE_SECONDS: i64 = 90;
 
 /// Resolves the Job (design §5, Life of the Job).
-pub(super) fn job(spec: &MiniClusterSpec, broker: &Broker, program: &Program, settings: &Settings) -> Job {
+pub(super) fn job(spec: &MiniClusterSpec, broker: &Broker, settings: &Settings) -> Job {
     let target = settings.kubernetes_version;
     let ends_with_leader =
         target.has(Feature::SuccessPolicy) && broker.leader == Leader::Here && broker.follower_end != FollowerEnd::Exit;
     let never = restart_policy(spec) == "Never";
     let modern = target.has(Feature::SuccessPolicy);
-    let lasts = matches!(program, Program::Shell | Program::None | Program::Diagnostics);
     Job {
-        service: match settings.strategy {
-            Strategy::Auto => lasts,
-            Strategy::Stable => false,
-            Strategy::Service => true,
-        },
         labels: texts(&spec.job_labels),
         deadline_seconds: spec.deadline_seconds.as_ref().map_or(DEFAULT_DEADLINE_SECONDS, |d| d.value),
         backoff_limit: number(&spec.backoff_limit).and_then(|n| i32::try_from(n).ok()).unwrap_or(0),
@@ -40,6 +35,7 @@ pub(super) fn job(spec: &MiniClusterSpec, broker: &Broker, program: &Program, se
         },
         ignore_disruptions: never && modern,
         replace_only_failed: never && modern && target.has(Feature::PodReplacementPolicy),
+        queueing: Queueing::default(),
     }
 }
 
@@ -48,7 +44,7 @@ fn restart_policy(spec: &MiniClusterSpec) -> String {
 }
 
 /// Resolves the fields of every pod.
-pub(super) fn pod(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mut Diagnostics) -> Pod {
+pub(super) fn pod(spec: &MiniClusterSpec) -> Pod {
     let default = written::Pod::default();
     let pod = spec.pod.as_ref().map_or(&default, |p| &p.value);
     let archive = spec.archive.as_ref().is_some_and(|a| text(&a.path).is_some());
@@ -62,7 +58,7 @@ pub(super) fn pod(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mut
         host_pid: flag(&pod.host_pid).then_some(true),
         image_pull_secrets: pull_secrets(spec),
         node_selector: (!node_selector.is_empty()).then_some(node_selector),
-        resources: pod_resources(pod, settings, diagnostics),
+        resources: pod_resources(pod),
         restart_policy: Some(restart_policy(spec)),
         runtime_class_name: owned(&pod.runtime_class_name),
         scheduler_name: owned(&pod.scheduler_name),
@@ -112,27 +108,10 @@ fn expression(key: &str, values: Vec<String>) -> core::NodeSelectorRequirement {
 
 /// `pod.resources` asks for room for the whole pod. The operator writes it as overhead, which belongs to runtime classes
 /// and is refused without one (quirk 47); what it means is the pod's own requests (KEP-2837).
-fn pod_resources(
-    pod: &written::Pod,
-    settings: &Settings,
-    diagnostics: &mut Diagnostics,
-) -> Option<core::ResourceRequirements> {
-    let written = pod.resources.as_ref()?;
-    let requests = quantities(Some(written))?;
-    if !settings.kubernetes_version.has(Feature::PodLevelResources) {
-        diagnostics.push(
-            Diagnostic::error(
-                codes::NEEDS_NEWER_KUBERNETES,
-                written.span,
-                format!(
-                    "`pod.resources` needs pod-level resources, which Kubernetes {} has not",
-                    settings.kubernetes_version
-                ),
-            )
-            .help("write `resources` on the containers, or set `kubernetes-version` to 1.34 or later"),
-        );
-        return None;
-    }
+///
+/// Where Kubernetes has no such requests the rules on specs have refused them.
+fn pod_resources(pod: &written::Pod) -> Option<core::ResourceRequirements> {
+    let requests = quantities(pod.resources.as_ref())?;
     Some(core::ResourceRequirements { requests: Some(requests), ..Default::default() })
 }
 

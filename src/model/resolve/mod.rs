@@ -5,21 +5,31 @@
 mod broker;
 mod containers;
 mod cores;
+mod hardening;
 mod job;
 mod program;
+mod queue;
+mod run;
 mod security;
+mod strategy;
 mod view;
 mod volumes;
 mod written;
 
-use super::settings::{ANNOTATION_PREFIX, Layers, Origin, SecretBackend, Settings};
-use super::{Certificate, Cluster, Logging, Network, Size};
+use super::rollout::JobStrategy;
+use super::settings::{ANNOTATION_PREFIX, Layers, Origin, SealedScope, SecretBackend, Settings};
+use super::{Certificate, Cluster, Job, Logging, Network, Size, of_run};
+use crate::diag::codes::cert::SEALED_NEEDS_NAMESPACE;
 use crate::diag::codes::model as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::spec::MiniCluster;
+use crate::spec::pins::{ImagePins, ViewPins};
 use crate::spec::project::Project;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use written::{flag, number, text};
+
+pub(crate) use cores::is_gpu;
 
 /// Port of the brokers.
 pub(crate) const BROKER_PORT: u16 = 8050;
@@ -31,6 +41,12 @@ pub struct Context<'a> {
     pub settings: &'a Settings,
     /// Public key of its certificate (Z85), if it is known.
     pub public_key: Option<&'a str>,
+    /// Which images stand for the project's views.
+    pub views: &'a ViewPins,
+    /// Patches for this cluster, in their order: they change a run as the spec does.
+    pub patches: &'a [&'a Value],
+    /// Digests of images. They are part of what a run is: another digest is another program.
+    pub images: &'a ImagePins,
 }
 
 /// Whose certificate a cluster uses: clusters of one bursting group share one.
@@ -95,59 +111,93 @@ pub fn effective_settings(
 /// [`effective_settings`].
 #[must_use]
 pub fn project_settings(project: Option<&Project>, set: &[(String, String)]) -> Settings {
-    let ignored = &mut Diagnostics::new();
+    checked_project_settings(project, set, &mut Diagnostics::new())
+}
+
+/// As [`project_settings`], with every mistake in them, at its place.
+pub fn checked_project_settings(
+    project: Option<&Project>,
+    set: &[(String, String)],
+    diagnostics: &mut Diagnostics,
+) -> Settings {
     let mut layers = Layers::new();
     for entry in project.and_then(|p| p.settings.as_ref()).iter().flat_map(|s| s.value.iter()) {
-        layers.add(Origin::Project, &entry.key, &entry.value.value.0, None, ignored);
+        layers.add(Origin::Project, &entry.key, &entry.value.value.0, Some(entry.value.span), diagnostics);
     }
     for (key, value) in set {
-        layers.add(Origin::CommandLine, key, value, None, ignored);
+        layers.add(Origin::CommandLine, key, value, None, diagnostics);
     }
-    layers.resolve(ignored)
+    layers.resolve(diagnostics)
 }
 
 /// Resolves one MiniCluster.
 #[must_use]
 pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
-    let settings = context.settings;
-    let name = text(&spec.metadata.name).unwrap_or_default().to_owned();
     let size = size(spec);
-    let network = network(spec, &name);
-    let view = view::view(&spec.spec, settings, &mut diagnostics);
+    if strategy::chosen(context.settings) != Some(JobStrategy::RunOnce) {
+        return (resolve_as(spec, context, size, None, &mut diagnostics), diagnostics);
+    }
+    // What is to run is resolved without its names first, because they depend on it.
+    let all_pods = Size { pods: if size.elastic { size.max } else { size.pods }, ..size };
+    let plain = resolve_as(spec, context, all_pods, None, &mut Diagnostics::new());
+    let run = run::suffix(&plain, context.patches);
+    if let Some(host) = run::named_host(&plain) {
+        diagnostics.push(strategy::host_of_another_name(spec, &host));
+    }
+    (resolve_as(spec, context, size, Some(run), &mut diagnostics), diagnostics)
+}
+
+/// Resolves one MiniCluster as a run of its own, or under its own name.
+fn resolve_as(
+    spec: &MiniCluster,
+    context: &Context<'_>,
+    size: Size,
+    run: Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Cluster {
+    let settings = context.settings;
+    let minicluster = text(&spec.metadata.name).unwrap_or_default().to_owned();
+    let name = of_run(&minicluster, run.as_deref());
+    let mut network = network(spec, &name, run.as_deref());
+    let mut view = view::view(&spec.spec, context, diagnostics);
     let index = containers::runner_index(&spec.spec);
-    containers::check_images(&spec.spec, &mut diagnostics);
+    containers::check_images(&spec.spec, diagnostics);
     if spec.spec.containers.as_ref().is_some_and(|c| c.value.len() > 1) {
-        containers::check_sidecars(&spec.spec, settings, &mut diagnostics);
+        containers::check_sidecars(&spec.spec, settings, diagnostics);
     }
-    if settings.secrets == SecretBackend::Plain && settings.secret_name.is_some() {
-        diagnostics.push(
-            Diagnostic::warning(
-                codes::SECRET_NAME_UNUSED,
-                spec.metadata.name.as_ref().map_or(spec.span, |n| n.span),
-                "the setting `secret-name` has no effect with `secrets: plain`",
-            )
-            .help("remove it, or use `secrets: existing`"),
-        );
-    }
-    let program = program::program(&spec.spec, index, size, settings, &mut diagnostics);
+    check_secrets(spec, settings, diagnostics);
+    let program = program::program(&spec.spec, index, size, settings, diagnostics);
     let broker = broker::broker(
         &spec.spec,
         &broker::Parts { name: &name, size, network: &network, view: &view, runner: index, settings },
-        &mut diagnostics,
+        diagnostics,
     );
-    let pod = job::pod(&spec.spec, settings, &mut diagnostics);
-    let runner = containers::runner(&spec.spec, index, &name, &pod, &mut diagnostics);
-    let sidecars = containers::sidecars(&spec.spec, index, settings);
-    let services = containers::services(&spec.spec);
-    let job = job::job(&spec.spec, &broker, &program, settings);
+    let mut pod = job::pod(&spec.spec);
+    let mut runner = containers::runner(&spec.spec, index, &minicluster, &pod, diagnostics);
+    let mut sidecars = containers::sidecars(&spec.spec, index, settings);
+    let mut services = containers::services(&spec.spec);
+    let parts = hardening::Parts {
+        pod: &mut pod,
+        view: &mut view,
+        runner: &mut runner,
+        sidecars: &mut sidecars,
+        services: &mut services,
+    };
+    hardening::harden(spec, parts, settings, diagnostics);
+    network.policy = hardening::network_policy(spec, &broker.leader, &sidecars, settings, diagnostics);
+    let queueing = queue::queueing(spec, size, &program, settings, diagnostics);
+    let job = Job { queueing, ..job::job(&spec.spec, &broker, settings) };
     let (volumes, service_volumes) = volumes::volumes(&spec.spec);
-    let cluster = Cluster {
+    let rollout = strategy::rollout(spec, &program, size, settings, diagnostics);
+    let mut cluster = Cluster {
         namespace: namespace(spec, settings),
         target: settings.kubernetes_version,
         certificate: certificate(spec, context),
         logging: logging(spec),
+        minicluster,
         name,
+        run,
         size,
         job,
         pod,
@@ -160,8 +210,10 @@ pub fn resolve(spec: &MiniCluster, context: &Context<'_>) -> (Cluster, Diagnosti
         services,
         volumes,
         service_volumes,
+        rollout,
     };
-    (cluster, diagnostics)
+    cluster.pin_images(context.images);
+    cluster
 }
 
 fn namespace(spec: &MiniCluster, settings: &Settings) -> Option<String> {
@@ -181,12 +233,14 @@ fn size(spec: &MiniCluster) -> Size {
     }
 }
 
-fn network(spec: &MiniCluster, name: &str) -> Network {
+/// Two runs need two headless Services, because a Service selects the pods of one Job.
+fn network(spec: &MiniCluster, name: &str, run: Option<&str>) -> Network {
     let headless = spec.spec.network.as_ref().and_then(|n| text(&n.headless_name));
     Network {
-        headless: headless.unwrap_or(name).to_owned(),
+        headless: headless.map_or_else(|| name.to_owned(), |headless| of_run(headless, run)),
         minimal: spec.spec.flux.as_ref().is_some_and(|f| flag(&f.minimal_service)),
         port: BROKER_PORT,
+        policy: None,
     }
 }
 
@@ -197,6 +251,22 @@ fn logging(spec: &MiniCluster) -> Logging {
         quiet: logging.is_some_and(|l| flag(&l.quiet)),
         strict: logging.and_then(|l| l.strict.as_ref()).is_none_or(|s| s.value),
         timed: logging.is_some_and(|l| flag(&l.timed)),
+    }
+}
+
+/// What the settings of the certificate's Secret say that does not go together.
+fn check_secrets(spec: &MiniCluster, settings: &Settings, diagnostics: &mut Diagnostics) {
+    let span = spec.metadata.name.as_ref().map_or(spec.span, |name| name.span);
+    if settings.secrets != SecretBackend::Existing && settings.secret_name.is_some() {
+        let message = "the setting `secret-name` has an effect with `secrets: existing` only";
+        let warning = Diagnostic::warning(codes::SECRET_NAME_UNUSED, span, message);
+        diagnostics.push(warning.help("remove it, or use `secrets: existing`"));
+    }
+    let bound = settings.secrets == SecretBackend::Sealed && settings.sealed_scope != SealedScope::ClusterWide;
+    if bound && namespace(spec, settings).is_none() {
+        let message = "a SealedSecret is bound to a namespace, and this cluster has none";
+        let error = Diagnostic::error(SEALED_NEEDS_NAMESPACE, span, message);
+        diagnostics.push(error.help("write metadata.namespace, or use the setting `sealed-scope: cluster-wide`"));
     }
 }
 

@@ -1,13 +1,16 @@
 //! The view: which image, where, how.
 
+use super::Context;
 use super::containers::{pull_policy, resources};
 use super::security;
 use super::written::{flag, owned, text};
-use crate::diag::{Diagnostic, Diagnostics, codes::model as codes};
+use crate::diag::{Diagnostic, Diagnostics, codes::model as codes, codes::view as view_codes};
 use crate::model::kubernetes::Feature;
 use crate::model::settings::{Settings, ViewMount};
 use crate::model::{View, ViewKind};
+use crate::spec::Spanned;
 use crate::spec::minicluster::{FluxContainer, MiniClusterSpec};
+use crate::spec::pins::{ViewPins, view_name};
 
 const DEFAULT_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-noble";
 const DEFAULT_IMAGE_ARM: &str = "ghcr.io/converged-computing/flux-view-ubuntu:arm-noble";
@@ -18,7 +21,8 @@ pub(super) fn is_arm(spec: &MiniClusterSpec) -> bool {
 }
 
 /// Resolves `flux.container`.
-pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mut Diagnostics) -> View {
+pub(super) fn view(spec: &MiniClusterSpec, context: &Context<'_>, diagnostics: &mut Diagnostics) -> View {
+    let settings = context.settings;
     let default = FluxContainer::default();
     let written = spec.flux.as_ref().and_then(|f| f.container.as_ref()).map_or(&default, |c| &c.value);
     let image = if is_arm(spec) { DEFAULT_IMAGE_ARM } else { DEFAULT_IMAGE };
@@ -33,7 +37,10 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mu
     View {
         kind,
         name: owned(&written.name).unwrap_or_else(|| "flux-view".to_owned()),
-        image: owned(&written.image).unwrap_or_else(|| image.to_owned()),
+        image: written.image.as_ref().filter(|image| !image.value.is_empty()).map_or_else(
+            || image.to_owned(),
+            |image| pinned(spec, image, context.views, diagnostics).unwrap_or_else(|| image.value.clone()),
+        ),
         pull_policy: pull_policy(&written.pull_always, &None),
         mount_path: mount_path(written),
         python_path: owned(&written.python_path),
@@ -43,10 +50,49 @@ pub(super) fn view(spec: &MiniClusterSpec, settings: &Settings, diagnostics: &mu
     }
 }
 
+/// The image that `view:<name>` stands for; `None` for images as they are.
+fn pinned(
+    spec: &MiniClusterSpec,
+    image: &Spanned<String>,
+    views: &ViewPins,
+    found: &mut Diagnostics,
+) -> Option<String> {
+    let name = view_name(&image.value)?;
+    let mut error = |code, message: String, help: String| {
+        found.push(Diagnostic::error(code, image.span, message).help(help));
+    };
+    let Some(pin) = views.get(name) else {
+        let names: Vec<&str> = views.keys().map(String::as_str).collect();
+        let help = match names.as_slice() {
+            [] => "the project has no views; one is a folder views/NAME with a file view.yaml".to_owned(),
+            names => format!("the views of the project are {}", names.join(", ")),
+        };
+        error(view_codes::UNKNOWN_VIEW, format!("there is no view `{name}`"), help);
+        return None;
+    };
+    let Some(pin) = pin else {
+        let message = format!("it is not known which image the view `{name}` is");
+        let help = format!(
+            "run `flux-gen view build {name}` and `flux-gen view push {name}`, and commit views/{name}/pushed.json"
+        );
+        error(view_codes::NOT_PUSHED, message, help);
+        return None;
+    };
+    let arch = spec.flux.as_ref().and_then(|flux| text(&flux.arch));
+    let wanted = arch.map(|arch| if arch.starts_with("arm") { "arm64" } else { "amd64" });
+    if let Some(wanted) = wanted.filter(|wanted| !pin.has_architecture(wanted)) {
+        let platforms: Vec<&str> = pin.platforms.keys().map(String::as_str).collect();
+        let message = format!("the view `{name}` was pushed without an image for {wanted}");
+        error(view_codes::PLATFORM_NOT_PUSHED, message, format!("it has {}", platforms.join(", ")));
+    }
+    Some(pin.reference())
+}
+
 /// A mounted view needs a Kubernetes that can mount images, and has no init container to configure.
 fn check_mounted(spec: &MiniClusterSpec, written: &FluxContainer, settings: &Settings, found: &mut Diagnostics) {
     let version = settings.kubernetes_version;
-    if !version.has(Feature::ImageVolumes) && !settings.image_volume_gate {
+    let gated = settings.image_volume_gate && version.can_have(Feature::ImageVolumes);
+    if !version.has(Feature::ImageVolumes) && !gated {
         let message =
             format!("`view-mount: image` needs image volumes, which Kubernetes {version} has not on by default");
         let span = spec.flux.as_ref().map_or_else(|| spec.containers.as_ref().map(|c| c.span), |f| Some(f.span));
@@ -54,9 +100,7 @@ fn check_mounted(spec: &MiniClusterSpec, written: &FluxContainer, settings: &Set
             Some(span) => Diagnostic::error(codes::NEEDS_NEWER_KUBERNETES, span, message),
             None => Diagnostic::global_error(codes::NEEDS_NEWER_KUBERNETES, message),
         };
-        found.push(diagnostic.help(
-            "set `kubernetes-version` to 1.35 or later, or `image-volume-gate` where the feature gate is on, or `view-mount: copy`",
-        ));
+        found.push(diagnostic.help(Feature::ImageVolumes.help()));
     }
     let useless = [
         ("workingDir", written.working_dir.as_ref().map(|v| v.span)),

@@ -3,35 +3,65 @@
 use std::fmt;
 
 use super::ObjectProblem;
-use crate::model::kubernetes::KubernetesVersion;
+use crate::model::kubernetes::{Feature, KubernetesVersion};
 use crate::object::Object;
 use crate::rules::syntax::Wrong;
 
-/// A field, as Kubernetes writes it.
-#[derive(Debug, Clone)]
-pub(super) struct Path(String);
+/// A field. Written out only for a problem: a path is made for every field of every object, and hardly ever shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Path<'p> {
+    parent: Option<&'p Path<'p>>,
+    part: Part<'p>,
+}
 
-impl Path {
-    pub(super) fn root(field: &str) -> Self {
-        Self(field.to_owned())
+#[derive(Debug, Clone, Copy)]
+enum Part<'p> {
+    Field(&'p str),
+    Item(usize),
+    FieldItem(&'p str, usize),
+    Entry(&'p str),
+}
+
+impl<'p> Path<'p> {
+    pub(super) fn root(field: &'p str) -> Self {
+        Self { parent: None, part: Part::Field(field) }
     }
 
-    pub(super) fn key(&self, field: &str) -> Self {
-        Self(format!("{}.{field}", self.0))
+    pub(super) fn key(&'p self, field: &'p str) -> Self {
+        self.with(Part::Field(field))
     }
 
-    pub(super) fn at(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
+    pub(super) fn at(&'p self, index: usize) -> Self {
+        self.with(Part::Item(index))
     }
 
-    pub(super) fn entry(&self, name: &str) -> Self {
-        Self(format!("{}[{name}]", self.0))
+    /// An item of a field that is a list.
+    pub(super) fn item(&'p self, field: &'p str, index: usize) -> Self {
+        self.with(Part::FieldItem(field, index))
+    }
+
+    pub(super) fn entry(&'p self, name: &'p str) -> Self {
+        self.with(Part::Entry(name))
+    }
+
+    fn with(&'p self, part: Part<'p>) -> Self {
+        Self { parent: Some(self), part }
     }
 }
 
-impl fmt::Display for Path {
+/// As Kubernetes writes it.
+impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        if let Some(parent) = self.parent {
+            write!(f, "{parent}")?;
+        }
+        let dot = if self.parent.is_some() { "." } else { "" };
+        match self.part {
+            Part::Field(field) => write!(f, "{dot}{field}"),
+            Part::Item(index) => write!(f, "[{index}]"),
+            Part::FieldItem(field, index) => write!(f, "{dot}{field}[{index}]"),
+            Part::Entry(name) => write!(f, "[{name}]"),
+        }
     }
 }
 
@@ -116,10 +146,11 @@ impl Check {
     }
 
     /// Checks that a field is not written for a target that does not know it yet.
-    pub(super) fn since(&mut self, path: &Path, minor: u8, written: bool) {
-        if written && self.target.minor() < minor {
-            let target = self.target;
-            self.problem(path, format!("needs Kubernetes 1.{minor} and the target is {target}"));
+    pub(super) fn since(&mut self, path: &Path, feature: Feature, written: bool) {
+        if written && !self.target.can_have(feature) {
+            let (title, target) = (feature.title(), self.target);
+            let since = feature.gated_since().unwrap_or(feature.since());
+            self.problem(path, format!("needs Kubernetes {since} or later ({title}), and the target is {target}"));
         }
     }
 }

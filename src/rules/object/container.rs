@@ -6,14 +6,11 @@ use k8s_openapi::api::core::v1::{Container, ContainerPort, EnvFromSource, EnvVar
 
 use super::check::{Check, Path};
 use super::{handler, resources, security, volume};
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 /// The kubelet's default for `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
-/// From this minor any printable name of a variable is taken by default (KEP 4369).
-const RELAXED_NAMES: u8 = 32;
-/// From this minor containers may have restart policies of their own by default (KEP 5307).
-const CONTAINER_RESTARTS: u8 = 35;
 
 /// Checks init containers and containers.
 pub(super) fn containers(check: &mut Check, at: &Path, pod: &PodSpec, volumes: &BTreeMap<&str, &Volume>) {
@@ -24,7 +21,7 @@ pub(super) fn containers(check: &mut Check, at: &Path, pod: &PodSpec, volumes: &
     let all = init.map(|c| (c, true)).enumerate().chain(pod.containers.iter().map(|c| (c, false)).enumerate());
     let mut names = BTreeSet::new();
     for (index, (container, is_init)) in all {
-        let at = at.key(if is_init { "initContainers" } else { "containers" }).at(index);
+        let at = at.item(if is_init { "initContainers" } else { "containers" }, index);
         if !names.insert(&container.name) {
             check.problem(&at.key("name"), format!("`{}` is used twice in the pod", container.name));
         }
@@ -38,11 +35,13 @@ pub(super) fn containers(check: &mut Check, at: &Path, pod: &PodSpec, volumes: &
 }
 
 fn restart(check: &mut Check, at: &Path, container: &Container, is_init: bool) {
+    let rules = container.restart_policy_rules.as_ref().is_some_and(|rules| !rules.is_empty());
+    check.since(&at.key("restartPolicyRules"), Feature::ContainerRestarts, rules);
     let at = at.key("restartPolicy");
     let Some(policy) = container.restart_policy.as_deref().filter(|policy| !policy.is_empty()) else { return };
     if is_init && policy == "Always" {
-        check.since(&at, 29, true);
-    } else if check.target.minor() < CONTAINER_RESTARTS {
+        check.since(&at, Feature::NativeSidecars, true);
+    } else if !check.target.has(Feature::ContainerRestarts) {
         let where_ = if is_init { "an init container can only have `Always`" } else { "only init containers have one" };
         check.problem(&at, format!("`{policy}`: {where_}"));
     } else {
@@ -72,7 +71,8 @@ fn one(check: &mut Check, at: &Path, container: &Container, pod: &PodSpec, volum
     volume::mounts(check, at, container, volumes);
     for (index, device) in container.volume_devices.iter().flatten().enumerate() {
         if !volumes.contains_key(device.name.as_str()) {
-            let at = at.key("volumeDevices").at(index).key("name");
+            let at = at.item("volumeDevices", index);
+            let at = at.key("name");
             check.problem(&at, format!("there is no volume `{}`", device.name));
         }
     }
@@ -87,7 +87,7 @@ fn one(check: &mut Check, at: &Path, container: &Container, pod: &PodSpec, volum
 fn ports(check: &mut Check, at: &Path, ports: &[ContainerPort]) {
     let mut names = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
-        let at = at.key("ports").at(index);
+        let at = at.item("ports", index);
         if let Some(name) = port.name.as_ref().filter(|name| !name.is_empty()) {
             check.form(&at.key("name"), name, syntax::port_name);
             if !names.insert(name) {
@@ -105,7 +105,9 @@ fn host_ports(check: &mut Check, at: &Path, pod: &PodSpec) {
     let mut taken = BTreeSet::new();
     for (index, container) in pod.containers.iter().enumerate() {
         for (number, port) in container.ports.iter().flatten().enumerate() {
-            let at = at.key("containers").at(index).key("ports").at(number).key("hostPort");
+            let at = at.item("containers", index);
+            let at = at.item("ports", number);
+            let at = at.key("hostPort");
             let Some(host_port) = port.host_port.filter(|port| *port != 0) else { continue };
             if pod.host_network == Some(true) && host_port != port.container_port {
                 check.problem(&at, "must equal containerPort with hostNetwork");
@@ -119,15 +121,15 @@ fn host_ports(check: &mut Check, at: &Path, pod: &PodSpec) {
 }
 
 fn environment(check: &mut Check, at: &Path, container: &Container) {
-    let relaxed = check.target.minor() >= RELAXED_NAMES;
+    let relaxed = check.target.has(Feature::RelaxedEnvironmentNames);
     let form = if relaxed { syntax::relaxed_environment_name } else { syntax::environment_name };
     for (index, variable) in container.env.iter().flatten().enumerate() {
-        let at = at.key("env").at(index);
+        let at = at.item("env", index);
         check.form(&at.key("name"), &variable.name, form);
         self::variable(check, &at, variable);
     }
     for (index, source) in container.env_from.iter().flatten().enumerate() {
-        let at = at.key("envFrom").at(index);
+        let at = at.item("envFrom", index);
         check.optional_form(&at.key("prefix"), source.prefix.as_ref(), form);
         env_from(check, &at, source);
     }
@@ -155,6 +157,7 @@ fn value_from(check: &mut Check, at: &Path, source: &EnvVarSource) {
     if there.into_iter().filter(|there| *there).count() != 1 {
         check.problem(at, "must have exactly one source");
     }
+    check.since(&at.key("fileKeyRef"), Feature::EnvironmentFiles, source.file_key_ref.is_some());
     let keys = [
         source.config_map_key_ref.as_ref().map(|key| ("configMapKeyRef", &key.name, &key.key)),
         source.secret_key_ref.as_ref().map(|key| ("secretKeyRef", &key.name, &key.key)),

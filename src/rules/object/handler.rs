@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Lifecycle
 
 use super::check::{Check, Path};
 use super::service::port_number_or_name;
+use crate::model::kubernetes::Feature;
 
 const MOST: i64 = i32::MAX as i64;
 
@@ -71,7 +72,7 @@ fn hook(check: &mut Check, at: &Path, hook: &LifecycleHandler, grace: i64) {
     actions(check, at, hook.exec.as_ref(), hook.http_get.as_ref(), hook.tcp_socket.as_ref());
     if let Some(sleep) = &hook.sleep {
         let at = at.key("sleep");
-        check.since(&at, 30, true);
+        check.since(&at, Feature::SleepHook, true);
         check.range(&at.key("seconds"), sleep.seconds, 0, grace);
     }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::batch::v1::{
 use super::check::{Check, Path};
 use super::meta;
 use super::pod::{self, Kind};
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 const MOST: i64 = i32::MAX as i64;
@@ -35,7 +36,7 @@ pub(super) fn job(check: &mut Check, at: &Path, name: &str, job: &JobSpec) {
     replacement(check, at, job);
     if let Some(manager) = job.managed_by.as_ref() {
         let at = at.key("managedBy");
-        check.since(&at, 32, true);
+        check.since(&at, Feature::ManagedBy, true);
         match manager.split_once('/') {
             Some(_) if manager.len() <= 63 => check.form(&at, manager, syntax::qualified_name),
             _ => check.problem(&at, format!("`{manager}` must be domain/name of at most 63 characters")),
@@ -109,7 +110,7 @@ fn broker_names(check: &mut Check, at: &Path, pod: &k8s_openapi::api::core::v1::
 
 fn per_index(check: &mut Check, at: &Path, job: &JobSpec, indexed: bool) {
     let limit = at.key("backoffLimitPerIndex");
-    check.since(&limit, 29, job.backoff_limit_per_index.is_some());
+    check.since(&limit, Feature::BackoffLimitPerIndex, job.backoff_limit_per_index.is_some());
     check.optional_range(&limit, job.backoff_limit_per_index, 0, MOST);
     if job.backoff_limit_per_index.is_some() && !indexed {
         check.problem(&limit, "needs completionMode Indexed");
@@ -125,7 +126,7 @@ fn per_index(check: &mut Check, at: &Path, job: &JobSpec, indexed: bool) {
 fn success_policy(check: &mut Check, at: &Path, job: &JobSpec, indexed: bool) {
     let at = at.key("successPolicy");
     let Some(SuccessPolicy { rules }) = &job.success_policy else { return };
-    check.since(&at, 31, true);
+    check.since(&at, Feature::SuccessPolicy, true);
     if !indexed {
         check.problem(&at, "needs completionMode Indexed");
     }
@@ -135,7 +136,7 @@ fn success_policy(check: &mut Check, at: &Path, job: &JobSpec, indexed: bool) {
     // One that is missing has been reported.
     let completions = job.completions.unwrap_or(i32::MAX);
     for (index, rule) in rules.iter().enumerate() {
-        let at = at.key("rules").at(index);
+        let at = at.item("rules", index);
         if rule.succeeded_count.is_none() && rule.succeeded_indexes.is_none() {
             check.problem(&at, "needs succeededIndexes or succeededCount");
         }
@@ -179,10 +180,13 @@ fn failure_policy(check: &mut Check, at: &Path, job: &JobSpec) {
     let Some(policy) = &job.pod_failure_policy else { return };
     let restart = job.template.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
     if restart != Some("Never") {
-        let at = at.key("template").key("spec").key("restartPolicy");
+        let at = at.key("template");
+        let at = at.key("spec");
+        let at = at.key("restartPolicy");
         check.problem(&at, format!("`{}` must be Never with podFailurePolicy", restart.unwrap_or_default()));
     }
-    let at = at.key("podFailurePolicy").key("rules");
+    let at = at.key("podFailurePolicy");
+    let at = at.key("rules");
     if policy.rules.len() > MOST_RULES {
         check.problem(&at, format!("{} rules are more than {MOST_RULES}", policy.rules.len()));
     }
@@ -209,7 +213,7 @@ fn failure_rule(check: &mut Check, at: &Path, rule: &PodFailurePolicyRule, job: 
         check.problem(&at.key("onPodConditions"), format!("more than {MOST_RULES} conditions"));
     }
     for (index, condition) in conditions.iter().enumerate() {
-        self::condition(check, &at.key("onPodConditions").at(index), condition);
+        self::condition(check, &at.item("onPodConditions", index), condition);
     }
 }
 
@@ -244,7 +248,7 @@ fn condition(check: &mut Check, at: &Path, condition: &PodFailurePolicyOnPodCond
 fn replacement(check: &mut Check, at: &Path, job: &JobSpec) {
     let Some(policy) = &job.pod_replacement_policy else { return };
     let at = at.key("podReplacementPolicy");
-    check.since(&at, 29, true);
+    check.since(&at, Feature::PodReplacementPolicy, true);
     if job.pod_failure_policy.is_some() {
         check.word(&at, policy, &["Failed"]);
     } else {

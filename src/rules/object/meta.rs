@@ -48,7 +48,7 @@ pub(super) fn labels(check: &mut Check, at: &Path, labels: Option<&BTreeMap<Stri
 pub(super) fn selector(check: &mut Check, at: &Path, selector: &LabelSelector) {
     labels(check, &at.key("matchLabels"), selector.match_labels.as_ref());
     for (index, requirement) in selector.match_expressions.iter().flatten().enumerate() {
-        let at = at.key("matchExpressions").at(index);
+        let at = at.item("matchExpressions", index);
         check.form(&at.key("key"), &requirement.key, syntax::qualified_name);
         check.word(&at.key("operator"), &requirement.operator, &["In", "NotIn", "Exists", "DoesNotExist"]);
         let values = requirement.values.as_deref().unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) fn selector(check: &mut Check, at: &Path, selector: &LabelSelector) {
             _ => {}
         }
         for (index, value) in values.iter().enumerate() {
-            check.form(&at.key("values").at(index), value, syntax::label_value);
+            check.form(&at.item("values", index), value, syntax::label_value);
         }
     }
 }

@@ -9,7 +9,9 @@ mod data;
 mod handler;
 mod job;
 mod meta;
+mod network_policy;
 mod pod;
+mod pod_security;
 mod resources;
 mod scheduling;
 mod security;
@@ -21,6 +23,10 @@ use std::collections::BTreeSet;
 use crate::model::kubernetes::KubernetesVersion;
 use crate::object::Object;
 use check::{Check, Path};
+
+pub use resources::requested;
+
+pub use pod_security::{pod_security, takes_se_linux_type, takes_sysctl};
 
 /// A field of an object that an API server refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +64,9 @@ fn one(check: &mut Check, object: &Object) {
         Object::Namespace(_) => {}
         Object::ConfigMap(map) => data::config_map(check, map),
         Object::Secret(secret) => data::secret(check, secret),
+        Object::NetworkPolicy(policy) => {
+            policy.spec.iter().for_each(|policy| network_policy::network_policy(check, &spec, policy));
+        }
         Object::Service(service) => match &service.spec {
             Some(service) => service::service(check, &spec, service),
             None => check.required(&spec),

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{PodDNSConfig, PodSpec};
 
 use super::check::{Check, Path};
 use super::{container, resources, scheduling, security, volume};
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 /// Which rules differ.
@@ -23,6 +24,8 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec, kind: Kind) {
     dns(check, at, pod);
     names(check, at, pod);
     host_names(check, at, pod);
+    check.since(&at.key("resourceClaims"), Feature::ResourceClaims, pod.resource_claims.is_some());
+    check.since(&at.key("hostnameOverride"), Feature::HostnameOverride, pod.hostname_override.is_some());
     scheduling::pod(check, at, pod);
     security::pod(check, at, pod);
     resources::pod(check, at, pod);
@@ -33,7 +36,7 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec, kind: Kind) {
         check.problem(&at.key("overhead"), "comes from a runtime class and cannot be written without one");
     }
     for (index, gate) in pod.scheduling_gates.iter().flatten().enumerate() {
-        check.form(&at.key("schedulingGates").at(index).key("name"), &gate.name, syntax::qualified_name);
+        check.form(&at.item("schedulingGates", index).key("name"), &gate.name, syntax::qualified_name);
     }
     if pod.ephemeral_containers.as_ref().is_some_and(|list| !list.is_empty()) {
         check.problem(&at.key("ephemeralContainers"), "can only be added to a running pod");
@@ -64,7 +67,7 @@ fn dns(check: &mut Check, at: &Path, pod: &PodSpec) {
     }
     for (index, server) in servers.iter().enumerate() {
         if server.parse::<std::net::IpAddr>().is_err() {
-            check.problem(&at.key("nameservers").at(index), format!("`{server}` is no IP address"));
+            check.problem(&at.item("nameservers", index), format!("`{server}` is no IP address"));
         }
     }
     let searches = config.searches.as_deref().unwrap_or_default();
@@ -75,12 +78,12 @@ fn dns(check: &mut Check, at: &Path, pod: &PodSpec) {
         // A trailing dot and, since 1.34, underscores and a single dot are taken.
         let name = search.strip_suffix('.').unwrap_or(search).replace('_', "-");
         if !name.is_empty() {
-            check.form(&at.key("searches").at(index), &name, syntax::dns1123_subdomain);
+            check.form(&at.item("searches", index), &name, syntax::dns1123_subdomain);
         }
     }
     for (index, option) in config.options.iter().flatten().enumerate() {
         if option.name.as_deref().unwrap_or_default().is_empty() {
-            check.required(&at.key("options").at(index).key("name"));
+            check.required(&at.item("options", index).key("name"));
         }
     }
 }
@@ -98,7 +101,7 @@ fn names(check: &mut Check, at: &Path, pod: &PodSpec) {
     check.optional_word(&at.key("preemptionPolicy"), pod.preemption_policy.as_ref(), policies);
     for (index, secret) in pod.image_pull_secrets.iter().flatten().enumerate() {
         if secret.name.is_empty() {
-            check.required(&at.key("imagePullSecrets").at(index).key("name"));
+            check.required(&at.item("imagePullSecrets", index).key("name"));
         }
     }
 }
@@ -107,7 +110,7 @@ fn host_names(check: &mut Check, at: &Path, pod: &PodSpec) {
     check.optional_form(&at.key("hostname"), pod.hostname.as_ref(), syntax::dns1123_label);
     check.optional_form(&at.key("subdomain"), pod.subdomain.as_ref(), syntax::dns1123_label);
     for (index, alias) in pod.host_aliases.iter().flatten().enumerate() {
-        let at = at.key("hostAliases").at(index);
+        let at = at.item("hostAliases", index);
         if alias.ip.parse::<std::net::IpAddr>().is_err() {
             check.problem(&at.key("ip"), format!("`{}` is no IP address", alias.ip));
         }

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use super::check::{Check, Path};
+use crate::model::kubernetes::Feature;
 use crate::object::quantity::Quantity;
 use crate::rules::spec::{is_extended_resource, is_standard_resource};
 use crate::rules::syntax;
@@ -72,7 +73,7 @@ pub(super) fn container(check: &mut Check, at: &Path, resources: &ResourceRequir
 pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec) {
     let Some(resources) = &pod.resources else { return };
     let own = at.key("resources");
-    check.since(&own, 34, true);
+    check.since(&own, Feature::PodLevelResources, true);
     let limits = amounts(check, &own.key("limits"), resources.limits.as_ref());
     let requests = amounts(check, &own.key("requests"), resources.requests.as_ref());
     for name in limits.keys().chain(requests.keys()) {
@@ -118,7 +119,8 @@ fn request_of(container: &Container, name: &str) -> Quantity {
 
 /// What the containers of a pod request together: all ordinary ones and sidecars at once, or one init container with the
 /// sidecars before it, whichever is more (`PodRequests`).
-fn requested(pod: &PodSpec, name: &str) -> Quantity {
+#[must_use]
+pub fn requested(pod: &PodSpec, name: &str) -> Quantity {
     let mut sidecars = Quantity::ZERO;
     let mut largest_init = Quantity::ZERO;
     for container in pod.init_containers.iter().flatten() {

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::check::{Check, Path};
 use super::meta;
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec) {
@@ -16,11 +17,11 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec) {
         self::affinity(check, &at.key("affinity"), affinity);
     }
     for (index, toleration) in pod.tolerations.iter().flatten().enumerate() {
-        self::toleration(check, &at.key("tolerations").at(index), toleration);
+        self::toleration(check, &at.item("tolerations", index), toleration);
     }
     let mut seen = BTreeSet::new();
     for (index, constraint) in pod.topology_spread_constraints.iter().flatten().enumerate() {
-        let at = at.key("topologySpreadConstraints").at(index);
+        let at = at.item("topologySpreadConstraints", index);
         spread(check, &at, constraint);
         if !seen.insert((&constraint.topology_key, &constraint.when_unsatisfiable)) {
             check.problem(&at, "repeats topologyKey and whenUnsatisfiable of another constraint");
@@ -34,7 +35,8 @@ fn affinity(check: &mut Check, at: &Path, affinity: &Affinity) {
     if let Some(nodes) = &affinity.node_affinity {
         let at = at.key("nodeAffinity");
         if let Some(required) = &nodes.required_during_scheduling_ignored_during_execution {
-            let at = at.key(REQUIRED).key("nodeSelectorTerms");
+            let at = at.key(REQUIRED);
+            let at = at.key("nodeSelectorTerms");
             if required.node_selector_terms.is_empty() {
                 check.required(&at);
             }
@@ -44,7 +46,7 @@ fn affinity(check: &mut Check, at: &Path, affinity: &Affinity) {
         }
         let preferred = nodes.preferred_during_scheduling_ignored_during_execution.iter().flatten();
         for (index, term) in preferred.enumerate() {
-            let at = at.key(PREFERRED).at(index);
+            let at = at.item(PREFERRED, index);
             check.range(&at.key("weight"), term.weight, 1, 100);
             node_term(check, &at.key("preference"), &term.preference);
         }
@@ -69,7 +71,7 @@ fn affinity(check: &mut Check, at: &Path, affinity: &Affinity) {
             pod_term(check, &at.key(REQUIRED).at(index), term);
         }
         for (index, term) in preferred.iter().flatten().enumerate() {
-            let at = at.key(PREFERRED).at(index);
+            let at = at.item(PREFERRED, index);
             check.range(&at.key("weight"), term.weight, 1, 100);
             pod_term(check, &at.key("podAffinityTerm"), &term.pod_affinity_term);
         }
@@ -78,12 +80,12 @@ fn affinity(check: &mut Check, at: &Path, affinity: &Affinity) {
 
 fn node_term(check: &mut Check, at: &Path, term: &NodeSelectorTerm) {
     for (index, requirement) in term.match_expressions.iter().flatten().enumerate() {
-        let at = at.key("matchExpressions").at(index);
+        let at = at.item("matchExpressions", index);
         check.form(&at.key("key"), &requirement.key, syntax::qualified_name);
         node_requirement(check, &at, requirement);
     }
     for (index, requirement) in term.match_fields.iter().flatten().enumerate() {
-        let at = at.key("matchFields").at(index);
+        let at = at.item("matchFields", index);
         check.word(&at.key("key"), &requirement.key, &["metadata.name"]);
         check.word(&at.key("operator"), &requirement.operator, &["In", "NotIn"]);
         if requirement.values.as_ref().map_or(0, Vec::len) != 1 {
@@ -119,8 +121,10 @@ fn pod_term(check: &mut Check, at: &Path, term: &PodAffinityTerm) {
     if let Some(selector) = &term.namespace_selector {
         meta::selector(check, &at.key("namespaceSelector"), selector);
     }
+    check.since(&at.key("matchLabelKeys"), Feature::AffinityLabelKeys, term.match_label_keys.is_some());
+    check.since(&at.key("mismatchLabelKeys"), Feature::AffinityLabelKeys, term.mismatch_label_keys.is_some());
     for (index, namespace) in term.namespaces.iter().flatten().enumerate() {
-        check.form(&at.key("namespaces").at(index), namespace, syntax::dns1123_label);
+        check.form(&at.item("namespaces", index), namespace, syntax::dns1123_label);
     }
 }
 

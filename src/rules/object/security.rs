@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::check::{Check, Path};
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 const LARGEST_ID: i64 = i32::MAX as i64;
@@ -17,6 +18,7 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec) {
     }
     let host_network = pod.host_network == Some(true);
     if pod.host_users == Some(false) {
+        check.since(&at.key("hostUsers"), Feature::UserNamespaces, true);
         for (field, on) in [("hostNetwork", pod.host_network), ("hostPID", pod.host_pid), ("hostIPC", pod.host_ipc)] {
             if on == Some(true) {
                 check.problem(&at.key(field), "does not go with hostUsers: false");
@@ -31,12 +33,14 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec) {
         check.optional_range(&at.key(field), id, 0, LARGEST_ID);
     }
     for (index, group) in context.supplemental_groups.iter().flatten().enumerate() {
-        check.range(&at.key("supplementalGroups").at(index), *group, 0, LARGEST_ID);
+        check.range(&at.item("supplementalGroups", index), *group, 0, LARGEST_ID);
     }
     let policies = &["OnRootMismatch", "Always"];
     check.optional_word(&at.key("fsGroupChangePolicy"), context.fs_group_change_policy.as_ref(), policies);
     let policies = &["Merge", "Strict"];
-    check.optional_word(&at.key("supplementalGroupsPolicy"), context.supplemental_groups_policy.as_ref(), policies);
+    let policy = at.key("supplementalGroupsPolicy");
+    check.since(&policy, Feature::SupplementalGroupsPolicy, context.supplemental_groups_policy.is_some());
+    check.optional_word(&policy, context.supplemental_groups_policy.as_ref(), policies);
     seccomp(check, &at.key("seccompProfile"), context.seccomp_profile.as_ref());
     app_armor(check, &at.key("appArmorProfile"), context.app_armor_profile.as_ref());
     windows(check, &at.key("windowsOptions"), context.windows_options.as_ref(), host_network);
@@ -47,7 +51,8 @@ pub(super) fn pod(check: &mut Check, at: &Path, pod: &PodSpec) {
 fn sysctls(check: &mut Check, at: &Path, context: &PodSecurityContext, pod: &PodSpec) {
     let mut seen = BTreeSet::new();
     for (index, sysctl) in context.sysctls.iter().flatten().enumerate() {
-        let at = at.key("sysctls").at(index).key("name");
+        let at = at.item("sysctls", index);
+        let at = at.key("name");
         check.form(&at, &sysctl.name, syntax::sysctl);
         let name = sysctl.name.replace('/', ".");
         let of_ipc = ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|prefix| name.starts_with(prefix))
@@ -103,7 +108,7 @@ fn seccomp(check: &mut Check, at: &Path, profile: Option<&SeccompProfile>) {
 
 fn app_armor(check: &mut Check, at: &Path, profile: Option<&AppArmorProfile>) {
     let Some(profile) = profile else { return };
-    check.since(at, 30, true);
+    check.since(at, Feature::AppArmor, true);
     check.word(&at.key("type"), &profile.type_, &["RuntimeDefault", "Unconfined", "Localhost"]);
     local_profile(check, &at.key("localhostProfile"), &profile.type_, profile.localhost_profile.as_deref(), false);
 }

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::check::{Check, Path};
 use super::meta;
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 pub(super) fn service(check: &mut Check, at: &Path, service: &ServiceSpec) {
@@ -22,6 +23,7 @@ pub(super) fn service(check: &mut Check, at: &Path, service: &ServiceSpec) {
         check.problem(&at.key("clusterIP"), format!("`{ip}` is no IP address, nor `None`"));
     }
     meta::labels(check, &at.key("selector"), service.selector.as_ref());
+    check.since(&at.key("trafficDistribution"), Feature::TrafficDistribution, service.traffic_distribution.is_some());
     check.optional_word(&at.key("sessionAffinity"), service.session_affinity.as_ref(), &["None", "ClientIP"]);
     let ports = service.ports.as_deref().unwrap_or_default();
     if ports.is_empty() && !headless && kind != "ExternalName" {
@@ -30,7 +32,7 @@ pub(super) fn service(check: &mut Check, at: &Path, service: &ServiceSpec) {
     let mut names = BTreeSet::new();
     let mut numbers = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
-        let at = at.key("ports").at(index);
+        let at = at.item("ports", index);
         one_port(check, &at, port, kind);
         match port.name.as_ref().filter(|name| !name.is_empty()) {
             None if ports.len() > 1 => check.required(&at.key("name")),

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::check::{Check, Path};
 use super::resources;
+use crate::model::kubernetes::Feature;
 use crate::rules::syntax;
 
 const LARGEST_MODE: i64 = 0o777;
@@ -107,8 +108,7 @@ fn source(check: &mut Check, at: &Path, volume: &Volume) {
     }
     if let Some(image) = &volume.image {
         let at = at.key("image");
-        // On by default from 1.35; with a gate from 1.33 as beta.
-        check.since(&at, 33, true);
+        check.since(&at, Feature::ImageVolumes, true);
         if image.reference.as_deref().unwrap_or_default().is_empty() {
             check.required(&at.key("reference"));
         }
@@ -182,7 +182,7 @@ fn projected(check: &mut Check, at: &Path, projected: &ProjectedVolumeSource) {
     check.optional_range(&at.key("defaultMode"), projected.default_mode, 0, LARGEST_MODE);
     let mut paths: BTreeSet<String> = BTreeSet::new();
     for (index, source) in projected.sources.iter().flatten().enumerate() {
-        let at = at.key("sources").at(index);
+        let at = at.item("sources", index);
         let count = [
             source.cluster_trust_bundle.is_some(),
             source.config_map.is_some(),
@@ -237,7 +237,7 @@ fn downward(check: &mut Check, at: &Path, files: &[DownwardAPIVolumeFile]) {
 pub(super) fn mounts(check: &mut Check, at: &Path, container: &Container, volumes: &BTreeMap<&str, &Volume>) {
     let mut paths = BTreeSet::new();
     for (index, mount) in container.volume_mounts.iter().flatten().enumerate() {
-        let at = at.key("volumeMounts").at(index);
+        let at = at.item("volumeMounts", index);
         if mount.name.is_empty() {
             check.required(&at.key("name"));
         } else if !volumes.contains_key(mount.name.as_str()) {
@@ -273,6 +273,7 @@ fn one_mount(check: &mut Check, at: &Path, mount: &VolumeMount, container: &Cont
     let modes = &["Disabled", "IfPossible", "Enabled"];
     check.optional_word(&at.key("recursiveReadOnly"), mount.recursive_read_only.as_ref(), modes);
     let recursive = mount.recursive_read_only.as_deref().is_some_and(|mode| !mode.is_empty() && mode != "Disabled");
+    check.since(&at.key("recursiveReadOnly"), Feature::RecursiveReadOnly, recursive);
     if recursive && mount.read_only != Some(true) {
         check.problem(&at.key("recursiveReadOnly"), "needs readOnly");
     }

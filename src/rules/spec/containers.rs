@@ -200,8 +200,8 @@ fn sidecars_that_run_on(check: &mut Check<'_>) {
         let has_work = text(&place.container.command).is_some() || script(place).is_some();
         if place.role == Role::Sidecar && (has_ports || !has_work) {
             let message = format!("{} keeps the Job running if it does not end by itself", place.describe());
-            let help =
-                format!("Kubernetes {target} has no native sidecars: end it, or set the target to 1.29 or newer");
+            let newer = Feature::NativeSidecars.help();
+            let help = format!("Kubernetes {target} has no native sidecars: end it, or {newer}");
             check.warn(codes::SIDECAR_RUNS_ON, place.span, message, help);
         }
     }

@@ -13,11 +13,6 @@ pub(super) fn check(check: &mut Check<'_>) {
             words(check, "prefix", prefix);
         }
     }
-    if let Some(cleanup) = check.spec.cleanup.as_ref().filter(|flag| flag.value) {
-        let message = "cleanup has no effect: no controller deletes pods when the cluster is done";
-        let help = "the Job keeps finished pods for their logs; they go when the Job is deleted";
-        check.warn(codes::NO_CONTROLLER, cleanup.span, message, help);
-    }
     let Some(flux) = check.flux() else { return };
     timeout(check, flux);
     topology(check, flux);

@@ -9,6 +9,7 @@ mod bursting;
 mod containers;
 mod environment;
 mod flux;
+mod hardening;
 mod labels;
 mod names;
 mod numbers;
@@ -25,6 +26,7 @@ pub use resources::{is_extended_resource, is_standard_resource};
 
 use crate::diag::Diagnostics;
 use crate::flux::FluxVersion;
+use crate::model::hardening::PodSecurity;
 use crate::model::kubernetes::KubernetesVersion;
 use crate::spec::MiniCluster;
 
@@ -39,6 +41,8 @@ pub struct RuleContext {
     pub name_suffix: usize,
     /// Version of flux-core in the view or image, if it is declared.
     pub flux_version: Option<FluxVersion>,
+    /// Level of pod security that the pods have to keep.
+    pub pod_security: PodSecurity,
 }
 
 /// Every problem of one MiniCluster.
@@ -56,6 +60,7 @@ pub fn check(cluster: &MiniCluster, context: &RuleContext) -> Diagnostics {
     pod::check(&mut check);
     labels::check(&mut check);
     security::check(&mut check);
+    hardening::check(&mut check);
     flux::check(&mut check);
     paths::check(&mut check);
     broker::check(&mut check);

@@ -93,7 +93,7 @@ fn backoff_limit(check: &mut Check<'_>) {
     let target = check.context.kubernetes;
     if limit.value > 0 && !target.has(Feature::SuccessPolicy) && check.max_size() > 1 {
         let message = format!("backoffLimit {} cannot work on Kubernetes {target} with more than one pod", limit.value);
-        let help = "leave backoffLimit out, or set the target to Kubernetes 1.31 or newer";
+        let help = format!("leave backoffLimit out, or {}", Feature::SuccessPolicy.help());
         check.error(codes::BACKOFF_LIMIT, limit.span, message, help);
     }
 }

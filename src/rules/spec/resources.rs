@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::check::{Check, shown};
 use crate::diag::Span;
+use crate::diag::codes::model::NEEDS_NEWER_KUBERNETES;
 use crate::diag::codes::spec as codes;
+use crate::model::kubernetes::Feature;
 use crate::object::quantity::Quantity;
 use crate::rules::syntax;
 use crate::spec::minicluster::{Container, Resources};
@@ -144,6 +146,11 @@ fn requested(container: &Container, name: &str) -> Quantity {
 
 fn pod(check: &mut Check<'_>, written: &Spanned<Map<IntOrString>>) {
     let found = amounts(check, &written.value);
+    let target = check.context.kubernetes;
+    if !written.value.0.is_empty() && !target.has(Feature::PodLevelResources) {
+        let message = format!("`pod.resources` needs pod-level resources, which Kubernetes {target} has not");
+        check.error(NEEDS_NEWER_KUBERNETES, written.span, message, Feature::PodLevelResources.help());
+    }
     for (name, (_, span, _)) in &found {
         if !matches!(*name, "cpu" | "memory") && !name.starts_with("hugepages-") {
             let message = format!("a whole pod cannot have `{name}`");

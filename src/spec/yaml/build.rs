@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag as RawTag};
 
 use super::mapping;
-use super::node::Tag;
+use super::node::{Alias, Tag};
 use super::positions::Positions;
 use super::{Kind, MAX_ALIAS_WEIGHT, MAX_DEPTH, MAX_NODES, Node, Pair, Scalar, Style};
 use crate::diag::codes::syntax;
@@ -58,6 +58,7 @@ pub(super) struct Reader<'t, 'd> {
     anchors: BTreeMap<usize, Built>,
     nodes: usize,
     alias_weight: usize,
+    aliases: Vec<Alias>,
 }
 
 impl<'t, 'd> Reader<'t, 'd> {
@@ -71,11 +72,12 @@ impl<'t, 'd> Reader<'t, 'd> {
             anchors: BTreeMap::new(),
             nodes: 0,
             alias_weight: 0,
+            aliases: Vec::new(),
         }
     }
 
-    /// All documents that can be read.
-    pub(super) fn documents(mut self) -> Vec<Node> {
+    /// All documents that can be read, and the aliases in them.
+    pub(super) fn documents(mut self) -> (Vec<Node>, Vec<Alias>) {
         let mut from = 0;
         while let Some(failed) = self.run(from) {
             match next_document(self.positions.text(), failed) {
@@ -83,7 +85,7 @@ impl<'t, 'd> Reader<'t, 'd> {
                 None => break,
             }
         }
-        self.documents
+        (self.documents, self.aliases)
     }
 
     /// Reads from a byte offset to the end, or to a problem: then the offset at which the bad document started.
@@ -234,7 +236,9 @@ impl<'t, 'd> Reader<'t, 'd> {
         if self.open.len() + built.height > MAX_DEPTH {
             return self.too_deep(start, end);
         }
-        let built = built.clone();
+        let mut built = built.clone();
+        self.aliases.push(Alias { used: span, written: built.node.span });
+        built.node.place_at(span);
         self.finish(built, 0)
     }
 

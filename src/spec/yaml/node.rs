@@ -5,9 +5,18 @@ use crate::diag::Span;
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// Where it was written. Values that came through an alias have the place of their anchor.
+    /// Where it was written. Values that came through an alias have the place of the alias; [`Alias`] has the anchor's.
     pub(crate) span: Span,
     pub(crate) kind: Kind,
+}
+
+/// An alias and what it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alias {
+    /// Where the alias is.
+    pub used: Span,
+    /// The value that has the anchor.
+    pub written: Span,
 }
 
 /// What a node is.
@@ -59,6 +68,21 @@ pub(crate) enum Tag {
 }
 
 impl Node {
+    /// Gives the node and all in it one place.
+    pub(super) fn place_at(&mut self, span: Span) {
+        self.span = span;
+        match &mut self.kind {
+            Kind::Scalar(_) => {}
+            Kind::Sequence(items) => items.iter_mut().for_each(|item| item.place_at(span)),
+            Kind::Mapping(pairs) => {
+                for pair in pairs {
+                    pair.key_span = span;
+                    pair.value.place_at(span);
+                }
+            }
+        }
+    }
+
     /// The pairs, if it is a mapping.
     pub(crate) fn pairs(&self) -> Option<&[Pair]> {
         match &self.kind {

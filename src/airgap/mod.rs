@@ -1,0 +1,9 @@
+//! Air-gapped sites: the lock of images, archives, loading them and rewriting references.
+//!
+//! `lock` asks registries once and writes down what they said ([`lock::Lock`]); everything after that is about digests:
+//! `build` writes them into bundles, `archive save` packs exactly these bytes, `archive load` puts them into a registry
+//! behind the gap.
+
+pub mod answer;
+pub mod derive;
+pub mod lock;

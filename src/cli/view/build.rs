@@ -1,0 +1,158 @@
+//! `flux-gen view build`.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::find::{ProjectArgs, Views};
+use super::open::{Opener, RegistryArgs};
+use crate::cli::error::CommandError;
+use crate::cli::exit::Exit;
+use crate::cli::report::plural;
+use crate::cli::sources::shown;
+use crate::cli::ui::Ui;
+use crate::diag::{Diagnostics, Severity};
+use crate::oci::layout::{LayoutWriter, WriteOptions};
+use crate::view::build::{self, BuildOptions, BuiltImage, Event};
+use crate::view::cache::Cache;
+
+/// Build a view into an OCI layout.
+///
+/// Reads the tree that the recipe names, checks it, cuts it into layers and packs them. The same tree gives the same digest
+/// on every machine and with any number of threads. Layers of files that have not changed since the last build are not read
+/// again. The time of everything in the image is SOURCE_DATE_EPOCH, or 0.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
+    /// Name of the view.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    project: ProjectArgs,
+    #[command(flatten)]
+    registry: RegistryArgs,
+    /// Folder for the layout [default: .flux-gen/views/NAME beside the project file].
+    #[arg(short, long, value_name = "DIR", help_heading = "Output options")]
+    output: Option<PathBuf>,
+    /// Read and pack everything anew.
+    #[arg(long, help_heading = "Output options")]
+    no_cache: bool,
+    /// Do not wait for the disk; a power failure may then lose the layout.
+    #[arg(long, help_heading = "Output options")]
+    no_sync: bool,
+    /// Threads to compress with [default: one per processor].
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let mut views = Views::open(&args.project, ui)?;
+    let plan = views.require(&args.name, ui)?;
+    views.require_trees(&args.name, ui)?;
+    let output = args.output.clone().unwrap_or_else(|| layout_of(&views, &args.name));
+    let mut options = options(&views, args.threads)?;
+    if args.no_cache {
+        options.cache = None;
+    }
+    let opener = Opener::new(&args.registry, views.root())?;
+    let writer = LayoutWriter::create(&output, WriteOptions { durable: !args.no_sync })
+        .map_err(|error| super::open::command_error(&error))?;
+    let open = |text: &str| opener.open(text);
+    let built = build::build(&plan, &writer, &options, &open, &mut |event| tell(ui, event));
+    let (images, remarks) = match built {
+        Ok(built) => built,
+        Err(failed) => {
+            let tally = views.report(ui, failed.0);
+            ui.failure(&format!("found {}; the view was not built", tally.words()), None);
+            return Ok(Exit::Failed);
+        }
+    };
+    let (_, root) = build::publish(&plan, &images, writer).map_err(|error| super::open::command_error(&error))?;
+    views.report(ui, remarks);
+    for image in &images {
+        ui.status(&summary(image));
+    }
+    ui.status(&format!("{}: {}", shown(&output), root.digest));
+    Ok(Exit::Ok)
+}
+
+/// Where a view's layout is unless said otherwise.
+pub(super) fn layout_of(views: &Views, name: &str) -> PathBuf {
+    views.state().join("views").join(name)
+}
+
+/// What all commands that read trees have in common.
+pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<BuildOptions, CommandError> {
+    let scratch = views.state().join("scratch");
+    make_state(&views.state(), &scratch)?;
+    let one = NonZeroUsize::MIN;
+    Ok(BuildOptions {
+        threads: threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(one)),
+        time: source_date_epoch()?,
+        cache: Some(Cache::new(&views.state().join("cache"))),
+        scratch,
+        root: views.root().to_path_buf(),
+    })
+}
+
+/// Makes the folder for what is no part of the project, and tells git so.
+fn make_state(state: &Path, scratch: &Path) -> Result<(), CommandError> {
+    fs::create_dir_all(scratch).map_err(|e| CommandError::file("make", scratch, &e))?;
+    let ignore = state.join(".gitignore");
+    if !ignore.exists() {
+        fs::write(&ignore, "*\n").map_err(|e| CommandError::file("write", &ignore, &e))?;
+    }
+    Ok(())
+}
+
+/// The time of everything in the image (reproducible-builds.org, SOURCE_DATE_EPOCH specification).
+#[allow(clippy::disallowed_methods)] // cli/ is where the environment is read.
+fn source_date_epoch() -> Result<u64, CommandError> {
+    match std::env::var("SOURCE_DATE_EPOCH") {
+        Err(_) => Ok(0),
+        Ok(text) if text.is_empty() => Ok(0),
+        Ok(text) => text.parse().map_err(|_| {
+            CommandError::operation(format!("SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds"))
+        }),
+    }
+}
+
+fn tell(ui: &Ui, event: Event<'_>) {
+    match event {
+        Event::Reading(platform) => ui.status(&format!("{platform}: reading the tree")),
+        Event::Packing(number, all, group) => {
+            ui.status(&format!("  layer {number} of {all}: {} ({})", group.name, size(group.size)));
+        }
+        Event::Reused(number, all, group) => {
+            ui.status(&format!("  layer {number} of {all}: {} (unchanged)", group.name));
+        }
+    }
+}
+
+fn summary(image: &BuiltImage) -> String {
+    let reused = image.layers.iter().filter(|layer| layer.reused).count();
+    let packed: u64 = image.layers.iter().map(|layer| layer.descriptor.size).sum();
+    let mut parts = vec![plural(image.layers.len(), "layer"), format!("{reused} unchanged"), size(packed)];
+    parts.extend(image.report.flux.as_ref().map(|version| format!("Flux {version}")));
+    parts.extend(image.report.glibc.as_ref().map(|(version, _)| format!("glibc {version} or later")));
+    format!("{}: {}; {}", image.platform, image.manifest.digest, parts.join(", "))
+}
+
+/// A number of bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// Whether any of these is an error.
+pub(super) fn worst(diagnostics: &Diagnostics) -> Exit {
+    let error = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if error { Exit::Failed } else { Exit::Ok }
+}

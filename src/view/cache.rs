@@ -1,0 +1,172 @@
+//! What was packed before: for each layer a key made of everything that decides its bytes, files by their state and not by
+//! their content, so that an unchanged tree is not read again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::elf::Elf;
+use super::entry::TreePath;
+use super::pack::{Compression, ItemKind, Layer};
+
+/// Raised when anything changes that decides a layer's bytes and is not in the key.
+const FORMAT: u32 = 1;
+
+/// A layer that was packed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cached {
+    /// Digest of the blob.
+    pub digest: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Digest of the tar stream.
+    pub diff_id: String,
+    /// Its bytes.
+    pub tar_size: u64,
+    /// Programs and libraries by path (bytes that are no text replaced).
+    pub elves: BTreeMap<String, Elf>,
+}
+
+/// The key of a layer.
+#[must_use]
+pub fn key(layer: &Layer, compression: Compression, time: u64) -> String {
+    let mut hash = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        // With its length, so that no two lists of fields look alike.
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    field(format!("{FORMAT} {} {time}", compression.encoder()).as_bytes());
+    for item in &layer.items {
+        field(&item.path);
+        field(&item.mode.to_le_bytes());
+        for (name, value) in &item.xattrs {
+            field(name);
+            field(value);
+        }
+        match &item.kind {
+            ItemKind::Folder => field(b"folder"),
+            ItemKind::Link(target) => {
+                field(b"link");
+                field(target);
+            }
+            ItemKind::HardLink(target) => {
+                field(b"hard link");
+                field(target);
+            }
+            ItemKind::File(content) => {
+                field(b"file");
+                field(&content.size.to_le_bytes());
+                field(content.identity().as_bytes());
+            }
+        }
+    }
+    let mut text = String::with_capacity(64);
+    for byte in hash.finalize() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// A folder of cached layers. Writers replace whole files, so any number of builds may use it at once.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+impl Cache {
+    /// The cache in a folder, which is made when something is kept.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf() }
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.json"))
+    }
+
+    /// What is known of a layer. A file that cannot be read is as good as none.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Cached> {
+        serde_json::from_slice(&fs::read(self.path(key)).ok()?).ok()
+    }
+
+    /// Keeps a layer.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put(&self, key: &str, cached: &Cached) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(&serde_json::to_vec(cached)?)?;
+        file.persist(self.path(key)).map_err(|e| e.error)?;
+        Ok(())
+    }
+}
+
+/// A path as the cache has it.
+#[must_use]
+pub fn text(path: &TreePath) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::entry::{Entry, Tree};
+
+    #[test]
+    fn keys_tell_layers_apart() {
+        let mut tree = Tree::default();
+        tree.entries.insert(b"a".to_vec(), Entry::made(b"x", 0o644));
+        tree.entries.insert(b"b".to_vec(), Entry::link("a"));
+        let key_of = |tree: &Tree, compression, time| {
+            let paths: Vec<TreePath> = tree.entries.keys().cloned().collect();
+            key(&Layer::of(tree, &paths), compression, time)
+        };
+        let mut keys = vec![
+            key_of(&tree, Compression::Gzip, 0),
+            key_of(&tree, Compression::Zstd, 0),
+            key_of(&tree, Compression::Gzip, 1),
+        ];
+        for (path, entry) in [
+            (b"a", Entry::made(b"y", 0o644)),
+            (b"a", Entry::made(b"x", 0o755)),
+            (b"b", Entry::link("c")),
+            (b"b", Entry::folder()),
+        ] {
+            let mut other = tree.clone();
+            other.entries.insert(path.to_vec(), entry);
+            keys.push(key_of(&other, Compression::Gzip, 0));
+        }
+        assert_eq!(keys[0], key_of(&tree.clone(), Compression::Gzip, 0));
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), 7);
+    }
+
+    #[test]
+    fn kept_and_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(&folder.path().join("cache"));
+        let cached = Cached {
+            digest: "sha256:a".into(),
+            size: 1,
+            diff_id: "sha256:b".into(),
+            tar_size: 2,
+            elves: [("x".to_owned(), Elf::default())].into(),
+        };
+        assert_eq!(cache.get("k"), None);
+        cache.put("k", &cached).unwrap();
+        assert_eq!(cache.get("k"), Some(cached));
+        fs::write(cache.path("k"), "{").unwrap();
+        assert_eq!(cache.get("k"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! From a plan to a tree: downloads, the engine's commands, an archive in the cache.
+//!
+//! The archive gets its final name, the key, only when all of it is there. Two builds of one key share the work, builds of
+//! different keys run side by side.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::adapter::{Action, Engine, Job, Kind};
+use super::error::BuildError;
+use super::find::check;
+use super::run::{Event, RunError, Runner, remove_folder};
+use crate::view::recipe::fetch::{FetchEvent, Fetcher};
+use crate::view::recipe::{Download, Plan, sha256};
+
+/// How to build.
+#[derive(Debug, Clone)]
+pub struct BuildOptions {
+    /// Folder for downloads, trees, logs.
+    pub cache: PathBuf,
+    /// The engine.
+    pub engine: Engine,
+    /// Processes that `make` may run at once.
+    pub jobs: usize,
+    /// Whether another processor may be emulated.
+    pub allow_emulation: bool,
+    /// Whether a tree of the cache is made anew.
+    pub again: bool,
+}
+
+/// A tree that was built or found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    /// The archive: `opt/software`, `opt/views`, `opt/view`.
+    pub tree: PathBuf,
+    /// Its log; `None` when the cache had it.
+    pub log: Option<PathBuf>,
+}
+
+/// Builds the tree of a plan, unless the cache has it.
+///
+/// # Errors
+/// One [`BuildError`]. Downloads and the image with the system's packages are kept for the next attempt; nothing that is
+/// half done has a final name.
+pub fn build(
+    plan: &Plan,
+    recipe_folder: &Path,
+    fetcher: &Fetcher,
+    options: &BuildOptions,
+    events: &mut dyn FnMut(Event),
+    fetch_events: &mut dyn FnMut(&Download, FetchEvent),
+) -> Result<Built, BuildError> {
+    let cache = Cache::new(&options.cache)?;
+    let tree = cache.trees.join(format!("{}.tar", plan.key));
+    let _lock = cache.lock(&plan.key, events)?;
+    if tree.exists() && !options.again {
+        return Ok(Built { tree, log: None });
+    }
+    if let Some(warning) = check(&options.engine, plan.arch, options.allow_emulation)? {
+        events(Event::Warning(warning));
+    }
+    for download in &plan.downloads {
+        fetcher.fetch(download, &mut |event| fetch_events(download, event))?;
+    }
+    let work = cache.work.join(&plan.key);
+    remove_folder(&work).map_err(BuildError::File)?;
+    let made = write_context(plan, recipe_folder, Some(fetcher), &work);
+    let built = made.and_then(|()| in_engine(plan, options, &cache, &work, &tree, events));
+    let removed = remove_folder(&work).map_err(BuildError::File);
+    let log = built?;
+    removed?;
+    Ok(Built { tree, log: Some(log) })
+}
+
+/// Folders of the cache.
+struct Cache {
+    trees: PathBuf,
+    logs: PathBuf,
+    locks: PathBuf,
+    work: PathBuf,
+}
+
+impl Cache {
+    fn new(root: &Path) -> Result<Self, BuildError> {
+        let folder = |name: &str| -> Result<PathBuf, BuildError> {
+            let path = root.join(name);
+            fs::create_dir_all(&path).map_err(|e| file_error(&path, e))?;
+            // Engines are told absolute names.
+            fs::canonicalize(&path).map_err(|e| file_error(&path, e))
+        };
+        Ok(Self { trees: folder("trees")?, logs: folder("logs")?, locks: folder("locks")?, work: folder("work")? })
+    }
+
+    /// Holds a lock until it is dropped, or until this process ends.
+    fn lock(&self, name: &str, events: &mut dyn FnMut(Event)) -> Result<File, BuildError> {
+        let path = self.locks.join(name);
+        let file = File::create(&path).map_err(|e| file_error(&path, e))?;
+        if file.try_lock().is_err() {
+            events(Event::Waiting);
+            file.lock().map_err(|e| file_error(&path, e))?;
+        }
+        Ok(file)
+    }
+}
+
+fn file_error(path: &Path, source: io::Error) -> BuildError {
+    BuildError::File(RunError::file(path, source))
+}
+
+/// Writes everything that the engine needs into a new folder: scripts, sources, the Containerfile.
+///
+/// # Errors
+/// When a file cannot be written, or one of the recipe is not as it was when the plan was made.
+pub fn write_context(
+    plan: &Plan,
+    recipe_folder: &Path,
+    fetcher: Option<&Fetcher>,
+    folder: &Path,
+) -> Result<(), BuildError> {
+    let write = |name: &str, bytes: &[u8]| -> Result<PathBuf, BuildError> {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).map_err(|e| file_error(parent, e))?;
+        fs::write(&path, bytes).map_err(|e| file_error(&path, e))?;
+        Ok(path)
+    };
+    for (name, text) in &plan.files {
+        write(name, text.as_bytes())?;
+    }
+    write("Containerfile", plan.containerfile.as_bytes())?;
+    for name in ["parent/flux-gen", "out"] {
+        let path = folder.join(name);
+        fs::create_dir_all(&path).map_err(|e| file_error(&path, e))?;
+    }
+    for (name, source) in &plan.patches {
+        let path = recipe_folder.join(source);
+        let bytes = fs::read(&path).map_err(|e| file_error(&path, e))?;
+        if !sha256(&bytes).starts_with(name.trim_end_matches(".patch")) {
+            return Err(BuildError::Changed(source.clone()));
+        }
+        write(&format!("build/patches/{name}"), &bytes)?;
+    }
+    for files in &plan.folders {
+        for (file, digest) in &files.digests {
+            let path = recipe_folder.join(&files.name).join(file);
+            let bytes = fs::read(&path).map_err(|e| file_error(&path, e))?;
+            if sha256(&bytes) != digest.trim_start_matches("x:") {
+                return Err(BuildError::Changed(format!("{}/{file}", files.name)));
+            }
+            let written = write(&format!("build/folders/{}/{file}", files.name), &bytes)?;
+            if digest.starts_with("x:") {
+                use std::os::unix::fs::PermissionsExt;
+                let executable = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(&written, executable).map_err(|e| file_error(&written, e))?;
+            }
+        }
+    }
+    if let Some(fetcher) = fetcher {
+        let sources = folder.join("build/sources");
+        fs::create_dir_all(&sources).map_err(|e| file_error(&sources, e))?;
+        for download in &plan.downloads {
+            let (from, to) = (fetcher.path(download), sources.join(&download.file));
+            // A second name costs nothing; on another file system it has to be a copy.
+            if fs::hard_link(&from, &to).is_err() {
+                fs::copy(&from, &to).map_err(|e| file_error(&to, e))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn in_engine(
+    plan: &Plan,
+    options: &BuildOptions,
+    cache: &Cache,
+    work: &Path,
+    tree: &Path,
+    events: &mut dyn FnMut(Event),
+) -> Result<PathBuf, BuildError> {
+    let engine = &options.engine;
+    let job = Job::new(plan, work, options.jobs);
+    let _system_lock = cache.lock(&format!("system-{}", plan.system_key), events)?;
+    let log = cache.logs.join(format!("{}.log", plan.key));
+    let mut runner = Runner::new(&log, events).map_err(BuildError::File)?;
+    let cleanup = engine.cleanup(&job);
+    runner.watch(&cleanup, work).map_err(BuildError::File)?;
+    // Containers of an earlier run that failed or was cut off.
+    clean(&mut runner, &cleanup);
+    let made = work.join("out/tree.tar");
+    let done = commands(engine, &job, &made, &mut runner);
+    if let Err((error, container)) = done {
+        // After a failed step its container stays, so that one can look inside.
+        let failed = matches!(error, RunError::Failed { .. });
+        let keep = failed && options.engine.kind != Kind::Buildkit;
+        if !keep {
+            clean(&mut runner, &cleanup);
+        }
+        runner.finish();
+        let inside = if keep { engine.look_inside(&container) } else { None };
+        return Err(BuildError::Run { error: Box::new(error), log: log.display().to_string(), inside });
+    }
+    clean(&mut runner, &cleanup);
+    runner.finish();
+    let synced = File::open(&made).and_then(|file| file.sync_all());
+    synced.map_err(|e| file_error(&made, e))?;
+    fs::rename(&made, tree).map_err(|e| file_error(tree, e))?;
+    Ok(log)
+}
+
+fn clean(runner: &mut Runner<'_>, commands: &[Vec<String>]) {
+    for command in commands {
+        // That there is nothing to remove is the rule.
+        runner.succeeds(command);
+    }
+}
+
+/// Runs all commands; an error comes with the container that it happened in.
+fn commands(engine: &Engine, job: &Job, tree: &Path, runner: &mut Runner<'_>) -> Result<(), (RunError, String)> {
+    let there = engine.has_system(job).is_some_and(|probe| runner.succeeds(&probe));
+    if !there {
+        for action in engine.make_system(job) {
+            perform(&action, tree, runner).map_err(|e| (e, job.system_container.clone()))?;
+        }
+    }
+    for action in engine.build(job) {
+        perform(&action, tree, runner).map_err(|e| (e, job.container.clone()))?;
+    }
+    Ok(())
+}
+
+fn perform(action: &Action, tree: &Path, runner: &mut Runner<'_>) -> Result<(), RunError> {
+    match action {
+        Action::Phase(text) => {
+            runner.say(Event::Phase((*text).to_owned()));
+            Ok(())
+        }
+        Action::Run(command) => runner.run(command),
+        Action::RunIntoTree(command) => runner.run_into(command, tree),
+    }
+}
