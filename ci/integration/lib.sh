@@ -6,7 +6,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 repo=$(cd "$here/../.." && pwd)
 tools=$repo/ci/tools
 work=$(mktemp -d)
-plane=$work/plane
 state=$work/state
 passed=0
 failed=0
@@ -25,16 +24,24 @@ finish() {
         printf -- '--- the end of podlet'\''s log:\n'
         tail -n 30 "$work/podlet.log"
     fi
-    if [ -d "$plane" ]; then "$tools/control-plane" stop "$plane" >/dev/null 2>&1 || true; fi
+    local plane
+    for plane in "$work"/plane-*/; do
+        if [ -d "$plane" ]; then "$tools/control-plane" stop "$plane" >/dev/null 2>&1 || true; fi
+    done
     if [ -z "${KEEP:-}" ]; then rm -rf "$work"; else printf 'kept: %s\n' "$work"; fi
 }
 trap finish EXIT
 
-# ok NAME COMMAND...: the command's exit code is the result.
+# ok NAME COMMAND...: the command's exit code is the result. A function ends at its first failing line: it runs in a shell
+# of its own, because bash ignores `set -e` in whatever stands in a condition.
 ok() {
-    local name=$1
+    local name=$1 code
     shift
-    if "$@" > "$work/output" 2>&1; then
+    set +e
+    (set -e && "$@") > "$work/output" 2>&1
+    code=$?
+    set -e
+    if [ "$code" = 0 ]; then
         passed=$((passed + 1))
         printf 'ok    %5ds  %s\n' "$SECONDS" "$name"
     else
@@ -49,14 +56,37 @@ verdict() {
     [ "$failed" = 0 ]
 }
 
+# Starts a control plane of the newest Kubernetes and points kubectl at it.
 start_control_plane() {
-    "$tools/control-plane" start "$plane" > "$work/plane.log" 2>&1 || { cat "$work/plane.log"; return 1; }
-    eval "$("$tools/control-plane" env "$plane")"
+    start_control_plane_of newest
+}
+
+# start_control_plane_of newest|oldest: several can run side by side; the last one started, or chosen with
+# use_control_plane, is the one that kubectl talks to.
+start_control_plane_of() {
+    FLUX_GEN_KUBE=$1 "$tools/control-plane" start "$work/plane-$1" > "$work/plane-$1.log" 2>&1 || {
+        cat "$work/plane-$1.log"
+        return 1
+    }
+    use_control_plane "$1"
+}
+
+use_control_plane() {
+    eval "$(FLUX_GEN_KUBE=$1 "$tools/control-plane" env "$work/plane-$1")"
+}
+
+stop_control_plane() {
+    "$tools/control-plane" stop "$work/plane-$1" > /dev/null
+}
+
+# The setting kubernetes-version that goes with the server.
+server_version() {
+    kubectl get --raw /version | jq -r '"\(.major).\(.minor)"'
 }
 
 # Builds podlet and the stub Flux, and lays the stub out as a view and as an image that has Flux itself.
 prepare_podlet() {
-    cargo build --quiet --locked --package podlet --manifest-path "$repo/Cargo.toml"
+    [ -n "${FLUX_GEN_BUILT:-}" ] || cargo build --quiet --locked --package podlet --manifest-path "$repo/Cargo.toml"
     local built=${CARGO_TARGET_DIR:-$repo/target}/debug view="$work/view/opt/views/._view/stub"
     podlet=$built/podlet
     image=$("$tools/base-image")

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # read by the scripts that source this file
-# Every pinned version of the test programs, except Kubernetes and etcd: those are in kube/go.mod.
+# Every pinned version of the test programs, except those of Go modules, which stand in the go.mod of each folder.
 
 # Oldest Rust that flux-gen and cargo-deny are built with.
 RUST_MINIMUM=1.95.0
-# Oldest Go that can build kube/, and the one fetched when the machine has no such Go.
-GO_MINIMUM=1.26.0
+# Oldest Go that can build kube/ and secret-tools/, and the one fetched when the machine has no such Go.
+GO_MINIMUM=1.26.8
 GO_VERSION=1.26.8
 CARGO_DENY_VERSION=0.20.2
 # Key of the base image in the cache: raise it when base-image makes something else.
@@ -15,9 +15,12 @@ DEBIAN_MIRROR=http://deb.debian.org/debian
 DEBIAN_PACKAGES=(
   aardvark-dns
   bubblewrap
+  buildah
   ca-certificates
   conmon
+  curl
   debootstrap
+  docker-registry
   gcc
   iproute2
   iptables
@@ -31,6 +34,9 @@ DEBIAN_PACKAGES=(
   python3
   runc
   shellcheck
+  skopeo
+  time
   uidmap
+  umoci
   util-linux
 )

@@ -1,0 +1,6 @@
+#ifndef ANSWER_H
+#define ANSWER_H
+
+int answer(void);
+
+#endif

@@ -1,0 +1,3 @@
+"""The python part of the program that looks like flux."""
+
+print("hello from python")
