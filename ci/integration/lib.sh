@@ -103,27 +103,17 @@ prepare_podlet() {
 start_podlet() {
     "$podlet" run --kubeconfig "$KUBECONFIG" --state "$state" --view-dir "$work/view" >> "$work/podlet.log" 2>&1 &
     podlet_pid=$!
-    local try
-    for try in {1..200}; do
-        if [ -e "$state/ready" ]; then return 0; fi
-        sleep 0.05
-    done
-    printf 'podlet does not become ready\n'
-    return 1
+    within 60 test -e "$state/ready"
 }
 
 # namespace NAME: made, and with its service account, without which no pod can be.
 namespace() {
     kubectl create namespace "$1" >/dev/null 2>&1 || true
-    local try
-    for try in {1..100}; do
-        if kubectl -n "$1" get serviceaccount default >/dev/null 2>&1; then return 0; fi
-        sleep 0.1
-    done
-    return 1
+    within 60 kubectl -n "$1" get serviceaccount default
 }
 
-# within SECONDS COMMAND...: tries until it succeeds.
+# within SECONDS COMMAND...: tries until it succeeds. The limit is for what never comes: on a busy machine everything takes
+# ten times as long, so limits are generous.
 within() {
     local end=$((SECONDS + $1))
     shift
@@ -135,4 +125,11 @@ within() {
         fi
         sleep 0.3
     done
+}
+
+# rules_as_server MODULE: the tables of tests/rules/MODULE.rs, against this API server.
+rules_as_server() {
+    # With the whole workspace, as ci/test has built it; else crates would be built anew in another way.
+    FLUX_GEN_TEST_KUBECONFIG=$KUBECONFIG cargo test --quiet --locked --workspace --test rules "$1::" | tee "$work/rules"
+    grep -q '^running [1-9]' "$work/rules"
 }

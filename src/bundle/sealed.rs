@@ -307,7 +307,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(16))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
         #[test]
         fn any_certificate_under_any_name(
             text in proptest::collection::vec(any::<u8>(), 0..2000),

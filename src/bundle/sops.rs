@@ -251,7 +251,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10))]
         #[test]
         fn any_certificate_for_any_number_of_people(
             text in proptest::collection::vec(any::<u8>(), 1..2000),

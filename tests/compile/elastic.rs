@@ -35,8 +35,9 @@ fn elastic(size: u32, tasks: u32, extra: &str, container: &str) -> BTreeMap<Stri
 /// JSON pointers at which two values differ.
 fn differences(a: &Value, b: &Value, path: &str, found: &mut BTreeSet<String>) {
     match (a, b) {
+        _ if a == b => {}
         (Value::Object(x), Value::Object(y)) => {
-            for key in x.keys().chain(y.keys()) {
+            for key in x.keys().chain(y.keys().filter(|key| !x.contains_key(*key))) {
                 let none = &Value::Null;
                 let path = format!("{path}/{key}");
                 differences(x.get(key).unwrap_or(none), y.get(key).unwrap_or(none), &path, found);
@@ -47,10 +48,9 @@ fn differences(a: &Value, b: &Value, path: &str, found: &mut BTreeSet<String>) {
                 differences(x, y, &format!("{path}/{index}"), found);
             }
         }
-        _ if a != b => {
+        _ => {
             found.insert(path.to_owned());
         }
-        _ => {}
     }
 }
 

@@ -565,7 +565,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
 
     #[test]
     fn two_runs_have_one_suffix_exactly_when_nothing_that_matters_differs(a in parts(), mut b in parts(), same in any::<bool>()) {

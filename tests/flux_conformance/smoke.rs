@@ -32,7 +32,7 @@ fn seeds_hold() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2 * ProptestConfig::default().cases, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes(data in proptest::collection::vec(any::<u8>(), 0..200)) {

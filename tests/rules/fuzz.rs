@@ -1,6 +1,7 @@
 //! No document makes the rules panic: cases with random changes.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use flux_gen::diag::SourceMap;
 use flux_gen::model::hardening::PodSecurity;
@@ -8,14 +9,15 @@ use flux_gen::rules;
 use flux_gen::spec::{self, ReadOptions};
 use proptest::prelude::*;
 
-fn cases() -> Vec<String> {
+/// Each case of the tables.
+static CASES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
     files.sort();
     let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap());
     texts.flat_map(|text| text.split("\n---\n").map(str::to_owned).collect::<Vec<_>>()).collect()
-}
+});
 
 fn run(text: &str) {
     let mut sources = SourceMap::new();
@@ -43,15 +45,14 @@ fn run(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(12 * ProptestConfig::default().cases))]
 
     #[test]
     fn changed_cases_never_panic(
         index in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..6, "(\\PC|[\"'\\[\\]{}:/%.,@ -]|é|[0-9]{1,12}){0,4}"), 1..5),
     ) {
-        let cases = cases();
-        let body = &cases[index.index(cases.len())];
+        let body = &CASES[index.index(CASES.len())];
         let head = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\n";
         let mut text = if body.contains("metadata:") {
             format!("{head}{body}\n")

@@ -122,7 +122,7 @@ fn edited(text: &str, edits: &[Edit]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
 
     #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

@@ -250,8 +250,6 @@ fn extended_attributes_by_policy() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     /// No bytes make the reader panic, loop or write.
     #[test]
     fn any_bytes(noise in proptest::collection::vec(any::<u8>(), 0..3000), flips in proptest::collection::vec((0..6000_usize, any::<u8>()), 0..8)) {

@@ -72,7 +72,7 @@ impl Client {
     /// [`ApiError::Config`] names what is missing.
     pub fn from_kubeconfig(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| ApiError::Config(format!("{}: {e}", path.display())))?;
-        let config: KubeConfig = serde_saphyr::from_str(&text).map_err(|e| ApiError::Config(e.to_string()))?;
+        let config: KubeConfig = serde_norway::from_str(&text).map_err(|e| ApiError::Config(e.to_string()))?;
         let base = path.parent().unwrap_or(Path::new("."));
         let (cluster, user) = config.current()?;
         let mut tls = TlsConfig::builder();

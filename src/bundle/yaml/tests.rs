@@ -215,7 +215,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
     #[test]
     fn any_document_reads_back(value in any_value()) {
         reads_back(&json!({ "value": value }));
