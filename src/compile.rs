@@ -164,7 +164,7 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         pod_security: settings.pod_security,
     };
     diagnostics.extend(rules::spec::check(spec, &context));
-    if diagnostics.has_errors() {
+    if diagnostics.has_errors() || !is_whole(spec) {
         return (None, used, diagnostics);
     }
     let certificate = model::certificate_need(spec, &settings);
@@ -211,6 +211,12 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         name_span: spec.metadata.name.as_ref().map_or(spec.span, |name| name.span),
     };
     (Some(compiled), used, diagnostics)
+}
+
+/// Whether what every object is made of could be read. Reading has reported what is missing, and objects without it would
+/// only say the same again in other words.
+fn is_whole(spec: &MiniCluster) -> bool {
+    spec.metadata.name.is_some() && spec.spec.containers.is_some()
 }
 
 /// What an API server would refuse in the objects, whoever is to blame: a patch, or a case that the rules on specs miss.
