@@ -4,7 +4,7 @@
 use crate::spec::record::Record;
 
 /// Record, field, where its meaning is written now.
-const PLACES: &[(&str, &str, &str)] = &[
+pub(crate) const PLACES: &[(&str, &str, &str)] = &[
     (
         "MiniClusterSpec",
         "volumes",
