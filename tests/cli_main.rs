@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "cli_tests/archive.rs"]
+mod archive;
 #[path = "cli_tests/build.rs"]
 mod build;
 #[path = "cli_tests/cert.rs"]
