@@ -13,7 +13,7 @@ use crate::compile::CompiledCluster;
 use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::ViewKind;
-use crate::oci::{Descriptor, Error, Source};
+use crate::oci::{Descriptor, Error, Source, media};
 use crate::view::facts;
 use crate::view::image::{self, ImageError};
 use crate::view::problem::Problems;
@@ -63,7 +63,8 @@ pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, 
             }
         }
     }
-    let layers: u64 = jobs.iter().filter(|(name, ..)| wanted.apps.contains(name)).map(|(.., entry)| entry.content).sum();
+    let layers: u64 =
+        jobs.iter().filter(|(name, ..)| wanted.apps.contains(name)).map(|(.., entry)| entry.content).sum();
     if layers > 0 {
         let count = plural(jobs.iter().filter(|(name, ..)| wanted.apps.contains(name)).count(), "image");
         ui.status(&format!("reading what {count} of applications have: {} (--no-facts leaves it out)", size(layers)));
@@ -86,7 +87,7 @@ pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, 
 
 /// Reads one image: its labels, and its layers when it is an application's.
 fn read(source: &dyn Source, entry: &mut LockedPlatform, app: bool, view: bool) -> Result<(), ImageError> {
-    let image = image::read(source, Descriptor::new("", entry.digest.clone(), entry.size))?;
+    let image = image::read(source, Descriptor::new(media::MANIFEST, entry.digest.clone(), entry.size))?;
     if view {
         let needs = pin::facts(&image);
         // Without labels it is a view of somebody else: what it needs is not known.

@@ -105,6 +105,7 @@ impl Inputs {
             Ok(lock) => {
                 self.has_lock = lock.is_some();
                 self.documents.images = lock.as_ref().map(images::pins).unwrap_or_default();
+                self.documents.facts = lock.as_ref().map(images::facts).unwrap_or_default();
             }
             Err(problem) => self.diagnostics.push(*problem),
         }

@@ -21,7 +21,9 @@ const SAVE: [&str; 6] = ["archive", "save", "--from", "images", "-o", "site.tar"
 fn saved_inspected_verified() {
     let sandbox = built();
     sandbox.write("views/mine/view.yaml", "base: x\n").write("views/.hidden", "no\n");
-    sandbox.write("certs/default/a.cert", "private\n").write("certs/public.json", "{}\n");
+    let _ = sandbox.run(&["cert", "new", "a"]).exits(0);
+    let _ = sandbox.run(&["build"]).exits(0);
+    assert!(sandbox.path("certs/default/a.cert").exists());
     let saved = sandbox.run(&SAVE).exits(0);
     let digest = saved.stdout.trim_end().to_owned();
     assert!(digest.starts_with("sha256:"), "{saved:?}");
