@@ -192,6 +192,7 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     render::mark(&mut objects, &cluster, origin_of_secret(&settings, certificate.name == cluster.name));
     diagnostics.extend(object_rules(spec, &objects, &settings, !used.is_empty()));
     diagnostics.extend(rules::strategy::check(&cluster.rollout, &objects, name_span(spec)));
+    diagnostics.extend(rules::fit::check(&cluster, &input.documents.facts, views, image_span(spec)));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
@@ -237,6 +238,17 @@ fn is_run_once(settings: &Settings) -> bool {
 
 fn name_span(spec: &MiniCluster) -> Span {
     spec.metadata.name.as_ref().map_or(spec.span, |name| name.span)
+}
+
+/// Where the image is written in which Flux runs.
+fn image_span(spec: &MiniCluster) -> Span {
+    let containers = spec.spec.containers.iter().flat_map(|list| &list.value);
+    let runs_flux = |run: &Option<Spanned<bool>>| run.as_ref().is_some_and(|run| run.value);
+    let mut all: Vec<_> = containers.collect();
+    if all.len() > 1 {
+        all.retain(|container| runs_flux(&container.run_flux));
+    }
+    all.first().and_then(|container| container.image.as_ref()).map_or_else(|| name_span(spec), |image| image.span)
 }
 
 /// The setting `secrets`, as far as it is about this bundle: the Secret of a bursting group is in its main cluster's.

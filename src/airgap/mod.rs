@@ -5,5 +5,6 @@
 //! behind the gap.
 
 pub mod answer;
+pub mod archive;
 pub mod derive;
 pub mod lock;

@@ -105,6 +105,7 @@ impl Inputs {
             Ok(lock) => {
                 self.has_lock = lock.is_some();
                 self.documents.images = lock.as_ref().map(images::pins).unwrap_or_default();
+                self.documents.facts = lock.as_ref().map(images::facts).unwrap_or_default();
             }
             Err(problem) => self.diagnostics.push(*problem),
         }
@@ -192,6 +193,18 @@ impl Inputs {
     pub(crate) fn source_ref(&self, file: FileId) -> SourceRef {
         let none = || SourceRef { path: String::new(), sha256: sha256_hex(b"") };
         self.refs.get(file.0 as usize).cloned().unwrap_or_else(none)
+    }
+
+    /// The files that were read: path seen from the project's folder, and the path itself. Standard input is `-`.
+    pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
+        let one = |(path, shown): (&SourceRef, &String)| {
+            let of_project = self.project.file.as_ref().filter(|file| sources::shown(file) == *shown);
+            match of_project {
+                Some(file) => (sources::origin(file, &self.project.root), file.clone()),
+                None => (path.path.clone(), PathBuf::from(shown)),
+            }
+        };
+        self.refs.iter().zip(&self.shown).map(one).collect()
     }
 
     /// Prints what was found so far and `more`.

@@ -260,12 +260,17 @@ pub fn pull(
 fn wanted(source: &dyn Source, graph: &Graph) -> Result<Vec<Descriptor>, Error> {
     let mut blobs = Vec::new();
     for blob in &graph.blobs {
-        let elsewhere = media::is_foreign(&blob.media_type) && !blob.urls.is_empty();
-        if !elsewhere || source.size(blob)?.is_some() {
+        if !is_elsewhere(blob) || source.size(blob)?.is_some() {
             blobs.push(blob.clone());
         }
     }
     Ok(blobs)
+}
+
+/// Whether a blob need not be there, because its descriptor says where else it is.
+#[must_use]
+pub fn is_elsewhere(blob: &Descriptor) -> bool {
+    media::is_foreign(&blob.media_type) && !blob.urls.is_empty()
 }
 
 fn plan(blobs: &[Descriptor], graph: &Graph, events: &dyn Events) {
@@ -275,16 +280,16 @@ fn plan(blobs: &[Descriptor], graph: &Graph, events: &dyn Events) {
 
 /// Runs `work` on all items with so many threads; after an error no new item is begun. Gives the results in the order of the
 /// items, or the error of the first item that has one.
-fn each<T: Send>(
+pub(crate) fn each<T: Send, E: Send>(
     threads: usize,
     items: &[Descriptor],
-    work: impl Fn(&Descriptor) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
+    work: impl Fn(&Descriptor) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
     // Large ones first: a large one at the end would be alone.
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(items[*i].size));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let results: Mutex<BTreeMap<usize, Result<T, Error>>> = Mutex::new(BTreeMap::new());
+    let results: Mutex<BTreeMap<usize, Result<T, E>>> = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, items.len().max(1)) {
             scope.spawn(|| {
