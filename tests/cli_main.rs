@@ -14,6 +14,8 @@ mod harness;
 mod help;
 #[path = "cli_tests/lock.rs"]
 mod lock;
+#[path = "cli_tests/mirror.rs"]
+mod mirror;
 #[path = "cli_tests/project.rs"]
 mod project;
 #[path = "cli_tests/robust.rs"]

@@ -7,3 +7,5 @@
 pub mod answer;
 pub mod derive;
 pub mod lock;
+pub mod mirror;
+pub mod rewrite;

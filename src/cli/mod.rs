@@ -22,6 +22,7 @@ mod images;
 mod jobs;
 mod lock;
 mod man;
+mod mirror;
 mod new;
 mod pipeline;
 mod progress;
