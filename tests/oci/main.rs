@@ -4,6 +4,7 @@
 
 mod auth;
 mod faults;
+mod loading;
 mod mock;
 mod support;
 mod tls;

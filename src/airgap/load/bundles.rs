@@ -158,7 +158,8 @@ fn file(
         return Ok(bytes.to_vec());
     }
     let not_ours = |why: &str| {
-        Problem::new(codes::LOAD_NOT_OURS, format!("{place}: {why}")).help("run `flux-gen build` outside, and save again")
+        Problem::new(codes::LOAD_NOT_OURS, format!("{place}: {why}"))
+            .help("run `flux-gen build` outside, and save again")
     };
     let header = bytes.iter().position(|b| *b == b'\n').map_or(&b""[..], |end| &bytes[..=end]);
     let header = std::str::from_utf8(header).ok().filter(|line| line.starts_with('#'));

@@ -90,10 +90,10 @@ pub fn of_layout(layout: &Layout, name: Option<&Reference>) -> Result<(Vec<Image
             None if root.artifact_type.is_some() => others.push(root.clone()),
             None => {
                 let message = format!("{} does not tell the whole name of the image {}", layout.name(), root.digest);
-                problems.push(
-                    Problem::new(codes::LOAD_NAMELESS, message)
-                        .help("name it: `--name docker.io/library/ubuntu:noble`, or save it again with its whole name"),
-                );
+                problems
+                    .push(Problem::new(codes::LOAD_NAMELESS, message).help(
+                        "name it: `--name docker.io/library/ubuntu:noble`, or save it again with its whole name",
+                    ));
             }
         }
     }
@@ -116,7 +116,8 @@ pub fn target(mirror: &Mirror, name: &Reference) -> Result<Reference, Problem> {
         Place::Same => Ok(name.clone()),
         Place::Outside => {
             let message = format!("no rule is for the image {name}");
-            Err(Problem::new(codes::MIRROR_OUTSIDE, message).help("give --to, which is for all the rest, or one more --map"))
+            Err(Problem::new(codes::MIRROR_OUTSIDE, message)
+                .help("give --to, which is for all the rest, or one more --map"))
         }
     }
 }
@@ -158,8 +159,7 @@ pub fn plan(
                     entry.wanted_by.push(number);
                 }
                 Ok(Some(size)) => {
-                    let message =
-                        format!("{}: {} has {size} bytes, not {}", source.name(), blob.digest, blob.size);
+                    let message = format!("{}: {} has {size} bytes, not {}", source.name(), blob.digest, blob.size);
                     problems.push(crate::oci::Error::new(ErrorKind::Digest, message).into());
                 }
                 // Foreign layers are where their descriptor says.
@@ -232,5 +232,25 @@ impl Repository {
                 Problem::new(codes::LOAD_TAG_CLASH, message).help("give one of the images another place with --map"),
             );
         }
+    }
+}
+
+impl Plan {
+    /// The registries, for people.
+    #[must_use]
+    pub fn places(&self) -> String {
+        let names: BTreeSet<&str> = self.destinations.iter().map(|d| d.repository.registry()).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    }
+
+    /// What will be there: repositories with the digests of their documents.
+    #[must_use]
+    pub fn loaded(&self) -> super::bundles::Loaded {
+        let of = |destination: &Destination| {
+            let name = destination.repository.name();
+            let digests = destination.documents.iter().map(|node| node.descriptor.digest.clone());
+            digests.map(|digest| (name.clone(), digest)).collect::<Vec<_>>()
+        };
+        self.destinations.iter().flat_map(of).collect()
     }
 }

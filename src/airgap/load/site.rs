@@ -71,7 +71,8 @@ fn with_mirror(text: &[u8], mirror: &Mirror) -> Result<SiteProject, Problem> {
     let added = yaml::to_yaml(&json!({ "images": { "mirror": rules(mirror) } }));
     bytes.extend_from_slice(added.map_err(|e| wrong(&e.to_string(), "please report this"))?.as_bytes());
     // The end of a file is the end of its mapping only when that is written in blocks. Whether it was is seen from the result.
-    let strange = || wrong("is not one mapping in blocks", "write `key: value` lines at its top level, without `{}` and `...`");
+    let strange =
+        || wrong("is not one mapping in blocks", "write `key: value` lines at its top level, without `{}` and `...`");
     let mut after = read(&bytes).ok_or_else(strange)?;
     let images = after.images.take().ok_or_else(strange)?;
     let mut found = Diagnostics::new();
@@ -168,7 +169,8 @@ impl<'a> Site<'a> {
             let Some(there) = on_disk(&folder.join(name))? else { continue };
             let expected = [digest, earlier.files.get(name)];
             if !expected.into_iter().flatten().any(|digest| *digest == there) {
-                let message = format!("{} was not written by `archive load`, or was changed since", folder.join(name).display());
+                let message =
+                    format!("{} was not written by `archive load`, or was changed since", folder.join(name).display());
                 problems.push(
                     Problem::new(codes::LOAD_CHANGED_HERE, message).help("move it away, or run again with --force"),
                 );
