@@ -200,6 +200,18 @@ impl Inputs {
         self.refs.get(file.0 as usize).cloned().unwrap_or_else(none)
     }
 
+    /// The files that were read: path seen from the project's folder, and the path itself. Standard input is `-`.
+    pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
+        let one = |(path, shown): (&SourceRef, &String)| {
+            let of_project = self.project.file.as_ref().filter(|file| sources::shown(file) == *shown);
+            match of_project {
+                Some(file) => (sources::origin(file, &self.project.root), file.clone()),
+                None => (path.path.clone(), PathBuf::from(shown)),
+            }
+        };
+        self.refs.iter().zip(&self.shown).map(one).collect()
+    }
+
     /// Prints what was found so far and `more`.
     pub(crate) fn report(&mut self, ui: &Ui, more: Diagnostics) -> Tally {
         let mut all = std::mem::take(&mut self.diagnostics);

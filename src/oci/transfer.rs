@@ -284,12 +284,17 @@ pub fn pull(
 fn wanted(source: &dyn Source, graph: &Graph) -> Result<Vec<Descriptor>, Error> {
     let mut blobs = Vec::new();
     for blob in &graph.blobs {
-        let elsewhere = media::is_foreign(&blob.media_type) && !blob.urls.is_empty();
-        if !elsewhere || source.size(blob)?.is_some() {
+        if !is_elsewhere(blob) || source.size(blob)?.is_some() {
             blobs.push(blob.clone());
         }
     }
     Ok(blobs)
+}
+
+/// Whether a blob need not be there, because its descriptor says where else it is.
+#[must_use]
+pub fn is_elsewhere(blob: &Descriptor) -> bool {
+    media::is_foreign(&blob.media_type) && !blob.urls.is_empty()
 }
 
 fn plan(blobs: &[Descriptor], graph: &Graph, events: &dyn Events) {
@@ -298,7 +303,7 @@ fn plan(blobs: &[Descriptor], graph: &Graph, events: &dyn Events) {
 }
 
 /// [`each_of`] for blobs.
-fn each<T: Send, E: Send>(
+pub(crate) fn each<T: Send, E: Send>(
     threads: usize,
     items: &[Descriptor],
     work: impl Fn(&Descriptor) -> Result<T, E> + Sync,

@@ -4,10 +4,21 @@
 //! [`Archive`] reads one, as a file or extracted into a folder.
 
 pub mod about;
+pub mod bundles;
+mod checksums;
+pub mod collect;
+pub mod contents;
+mod docker;
+mod place;
 mod problem;
 mod reader;
+pub mod save;
+mod scan;
+mod store;
+pub mod verify;
 
 pub use about::{About, ArchivedImage};
+pub use place::Place;
 pub use problem::Problem;
 pub use reader::Archive;
 

@@ -158,7 +158,7 @@ impl Source for Archive {
 }
 
 /// A compressed archive would have to be unpacked to a place that a small disk may not have.
-fn refuse_compressed(path: &Path) -> Result<(), Problem> {
+pub(super) fn refuse_compressed(path: &Path) -> Result<(), Problem> {
     let failed = |e: std::io::Error| Problem::file("read", path, &e);
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {

@@ -1,6 +1,10 @@
 //! `flux-gen archive …`: one file for a site without internet.
 
+mod inspect;
 mod load;
+mod project;
+mod save;
+mod verify;
 
 use clap::{Args, Subcommand};
 
@@ -22,11 +26,17 @@ pub(crate) struct ArchiveArgs {
 #[derive(Debug, Subcommand)]
 enum ArchiveCommand {
     Load(load::LoadArgs),
+    Save(save::SaveArgs),
+    Inspect(inspect::InspectArgs),
+    Verify(verify::VerifyArgs),
 }
 
 pub(crate) fn run(args: &ArchiveArgs, ui: &Ui) -> Result<Exit, CommandError> {
     match &args.command {
         ArchiveCommand::Load(args) => load::run(args, ui),
+        ArchiveCommand::Save(args) => save::run(args, ui),
+        ArchiveCommand::Inspect(args) => inspect::run(args, ui),
+        ArchiveCommand::Verify(args) => verify::run(args, ui),
     }
 }
 
