@@ -99,7 +99,8 @@ fn assert_loaded(project: &Project, mock: &Mock) {
         for node in &destination.documents {
             assert_eq!(repo.manifests[&node.descriptor.digest.to_string()].1, node.loaded.bytes);
         }
-        let tags: BTreeMap<_, _> = destination.tags.iter().map(|(tag, digest)| (tag.clone(), digest.to_string())).collect();
+        let tags: BTreeMap<_, _> =
+            destination.tags.iter().map(|(tag, digest)| (tag.clone(), digest.to_string())).collect();
         assert_eq!(repo.tags, tags);
     }
 }
@@ -145,7 +146,12 @@ fn a_load_that_was_stopped_goes_on_and_sends_nothing_twice() {
     let summary = load(&project, &mock, &ledger(folder.path())).unwrap();
     assert_loaded(&project, &mock);
     assert_eq!(summary.moved + summary.mounted, 12 - before, "{summary:?}");
-    let sent = mock.state().log.iter().filter(|line| line.contains("/blobs/uploads/upload-") && line.ends_with(" 201")).count();
+    let sent = mock
+        .state()
+        .log
+        .iter()
+        .filter(|line| line.contains("/blobs/uploads/upload-") && line.ends_with(" 201"))
+        .count();
     assert_eq!(sent, summary.moved, "one upload for each blob that was missing");
 }
 
@@ -227,11 +233,8 @@ fn a_plan_names_every_problem_and_asks_no_registry() {
     let problems = plan(&project.layout, &project.images, &project.referrers, &mirror(&mock)).unwrap_err();
     let codes: Vec<&str> = problems.iter().map(|problem| problem.code.id).collect();
     assert_eq!(codes, ["FG941", "FG863"], "{problems:?}");
-    let alone = Rule {
-        from: Some(Prefix::parse("ghcr.io").unwrap()),
-        to: Prefix::parse(&mock.address).unwrap(),
-        span: None,
-    };
+    let alone =
+        Rule { from: Some(Prefix::parse("ghcr.io").unwrap()), to: Prefix::parse(&mock.address).unwrap(), span: None };
     let narrow = Mirror::of_rules(vec![alone], &mut Diagnostics::new());
     let problems = plan(&project.layout, &project.images[..2], &[], &narrow).unwrap_err();
     assert_eq!(problems.len(), 1);
