@@ -140,9 +140,10 @@ fn outside(place: &str, name: &str, path: &str) -> Problem {
         .help("give --to, which is for all the rest, or one more --map")
 }
 
-/// Whether a file may name images: objects that are not encrypted. Those that hold no such word cannot.
+/// Whether a file may name images: objects, but no Secrets, which may be encrypted. Those that hold no such word cannot.
 fn may_name_images(name: &str, bytes: &[u8]) -> bool {
-    is_object_file(name) && !name.contains("secret") && bytes.windows(5).any(|part| part == b"image")
+    let kind = name.split(['-', '.']).next().unwrap_or_default();
+    is_object_file(name) && !matches!(kind, "secret" | "sealedsecret") && bytes.windows(5).any(|part| part == b"image")
 }
 
 /// One file.

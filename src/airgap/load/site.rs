@@ -16,8 +16,8 @@ use crate::airgap::mirror::Mirror;
 use crate::bundle::{sha256_hex, yaml};
 use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostics, SourceMap};
+use crate::oci::Platform;
 use crate::oci::digest::{Algorithm, Hasher};
-use crate::oci::{Digest, Platform};
 use crate::spec::Project;
 
 /// The project file.
@@ -255,14 +255,6 @@ fn put(path: &Path, content: &mut dyn Read) -> Result<(), Problem> {
     io::copy(content, &mut file).map_err(|e| failed(&e))?;
     file.flush().and_then(|()| file.as_file().sync_all()).map_err(|e| failed(&e))?;
     file.persist(path).map(drop).map_err(|e| failed(&e.error))
-}
-
-/// Identity of an archive: every byte of it is covered by this.
-///
-/// # Errors
-/// When the archive has no checksums.
-pub fn identity(archive: &Archive) -> Result<Digest, Problem> {
-    Ok(Digest::of(&archive.read_member(crate::airgap::archive::CHECKSUMS_FILE)?))
 }
 
 #[cfg(test)]

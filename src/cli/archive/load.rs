@@ -68,13 +68,16 @@ pub(crate) struct LoadArgs {
     registry: RegistryArgs,
 }
 
+/// The end of a message about what was found before anything was done.
+const END: &str = "; nothing was sent or written";
+
 /// What is wrong, to be told all at once.
 type Problems = Vec<Problem>;
 
 /// What the archive holds.
 enum Opened {
-    /// One of flux-gen, checked.
-    Whole(Box<Archive>),
+    /// One of flux-gen, checked, with the digest of its checksums.
+    Whole(Box<Archive>, Digest),
     /// Images alone, checked.
     Images(Box<Layout>),
 }
@@ -82,16 +85,16 @@ enum Opened {
 impl Opened {
     fn source(&self) -> &dyn Source {
         match self {
-            Self::Whole(archive) => archive.as_ref(),
+            Self::Whole(archive, _) => archive.as_ref(),
             Self::Images(layout) => layout.as_ref(),
         }
     }
 
     /// What tells this archive from others, whatever its file is called.
-    fn identity(&self) -> Result<Digest, Problem> {
+    fn identity(&self) -> Digest {
         match self {
-            Self::Whole(archive) => site::identity(archive),
-            Self::Images(layout) => Ok(Digest::of(layout.index_bytes())),
+            Self::Whole(_, digest) => digest.clone(),
+            Self::Images(layout) => Digest::of(layout.index_bytes()),
         }
     }
 }
@@ -113,7 +116,6 @@ pub(super) fn run(args: &LoadArgs, ui: &Ui) -> Result<Exit, CommandError> {
             return Ok(Exit::Failed);
         }
     };
-    const END: &str = "; nothing was sent or written";
     let opened = match open(args) {
         Ok(opened) => opened,
         Err(problems) => return Ok(failed(&problems, END, ui)),
@@ -144,7 +146,7 @@ pub(super) fn run(args: &LoadArgs, ui: &Ui) -> Result<Exit, CommandError> {
 /// `--to` and `--map` as rules.
 fn rules(args: &LoadArgs) -> Result<Mirror, Diagnostics> {
     let (mut rules, mut found) = (Vec::new(), Diagnostics::new());
-    let mut prefix = |text: &str, found: &mut Diagnostics| match Prefix::parse(text) {
+    let prefix = |text: &str, found: &mut Diagnostics| match Prefix::parse(text) {
         Ok(prefix) => Some(prefix),
         Err(why) => {
             found.push(not_a_prefix(text, &why, None));
@@ -173,7 +175,9 @@ fn open(args: &LoadArgs) -> Result<Opened, Problems> {
     match verify::verify(path, &[]) {
         Ok(report) if report.problems.is_empty() => {
             let archive = Archive::open(path).map_err(|problem| vec![problem])?;
-            return Ok(Opened::Whole(Box::new(archive)));
+            // Without problems there is a list of checksums.
+            let digest = report.digest.unwrap_or_else(|| Digest::of(b""));
+            return Ok(Opened::Whole(Box::new(archive), digest));
         }
         Ok(report) => return Err(report.problems),
         Err(problem) if problem.code != codes::NOT_AN_ARCHIVE => return Err(vec![problem]),
@@ -195,11 +199,11 @@ fn open(args: &LoadArgs) -> Result<Opened, Problems> {
 /// Everything that can be found out before the first byte is sent.
 fn prepare<'a>(args: &'a LoadArgs, opened: &Opened, mirror: &Mirror) -> Result<(Plan, Option<Output<'a>>), Problems> {
     let (images, referrers) = match opened {
-        Opened::Whole(archive) => plan::of_archive(archive)?,
+        Opened::Whole(archive, _) => plan::of_archive(archive)?,
         Opened::Images(layout) => plan::of_layout(layout, args.name.as_ref())?,
     };
     let plan = plan::plan(opened.source(), &images, &referrers, mirror)?;
-    let (Opened::Whole(archive), Some(folder)) = (opened, args.output.as_deref()) else { return Ok((plan, None)) };
+    let (Opened::Whole(archive, _), Some(folder)) = (opened, args.output.as_deref()) else { return Ok((plan, None)) };
     let one = |problem: Problem| vec![problem];
     let project = site::project(archive, mirror).map_err(one)?;
     let (lock, lock_text) = site::lock(archive).map_err(one)?;
@@ -253,8 +257,7 @@ fn ledger(args: &LoadArgs, opened: &Opened, ui: &Ui) -> Ledger {
         PathBuf::from(name)
     };
     let path = args.ledger.clone().unwrap_or_else(beside);
-    let made = opened.identity().map_err(|problem| problem.to_string());
-    match made.and_then(|identity| Ledger::open(&path, &identity).map_err(|e| crate::cli::error::plain(&e))) {
+    match Ledger::open(&path, &opened.identity()).map_err(|e| crate::cli::error::plain(&e)) {
         Ok(ledger) => ledger,
         Err(why) => {
             warn(&format!("cannot keep {}: {why}", shown(&path)), ui);
@@ -296,7 +299,7 @@ fn sentence(plan: &Plan, summary: &Summary) -> String {
 
 /// Writes the project, then its bundles, as `build` would.
 fn save(args: &LoadArgs, opened: &Opened, output: &Output<'_>, ui: &Ui) -> Result<Exit, CommandError> {
-    let Opened::Whole(archive) = opened else { return Ok(Exit::Ok) };
+    let Opened::Whole(archive, _) = opened else { return Ok(Exit::Ok) };
     let failed = |problem: Problem| CommandError::operation(problem.to_string());
     let site = site(archive, output).map_err(failed)?;
     site.write(output.folder).map_err(failed)?;
