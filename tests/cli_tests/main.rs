@@ -8,7 +8,12 @@ mod cert;
 mod codes;
 mod harness;
 mod help;
+mod load;
 mod lock;
+mod mirror;
+#[allow(dead_code, clippy::disallowed_methods)] // Other tests use the rest.
+#[path = "../oci/mock.rs"]
+mod mock;
 mod project;
 mod robust;
 mod secrets;
