@@ -2,10 +2,10 @@
 //! their content, so that an unchanged tree is not read again.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -13,6 +13,10 @@ use sha2::{Digest as _, Sha256};
 use super::elf::Elf;
 use super::entry::TreePath;
 use super::pack::{Compression, ItemKind, Layer};
+use super::tree::KeptTrees;
+use crate::bundle::hex;
+use crate::oci::kept::mark_used;
+use crate::oci::layout::Removed;
 
 /// Raised when anything changes that decides a layer's bytes and is not in the key.
 const FORMAT: u32 = 1;
@@ -33,15 +37,28 @@ pub struct Cached {
     pub elves: BTreeMap<String, Elf>,
 }
 
+/// Makes keys of fields.
+#[derive(Debug, Default)]
+pub(super) struct Fields(Sha256);
+
+impl Fields {
+    /// Adds a field with its length, so that no two lists of fields look alike.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// The key of all fields.
+    pub(super) fn hex(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
 /// The key of a layer.
 #[must_use]
 pub fn key(layer: &Layer, compression: Compression, time: u64) -> String {
-    let mut hash = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        // With its length, so that no two lists of fields look alike.
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
+    let mut fields = Fields::default();
+    let mut field = |bytes: &[u8]| fields.add(bytes);
     field(format!("{FORMAT} {} {time}", compression.encoder()).as_bytes());
     for item in &layer.items {
         field(&item.path);
@@ -67,15 +84,10 @@ pub fn key(layer: &Layer, compression: Compression, time: u64) -> String {
             }
         }
     }
-    let mut text = String::with_capacity(64);
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    fields.hex()
 }
 
-/// A folder of cached layers. Writers replace whole files, so any number of builds may use it at once.
+/// A folder of what is known of layers and archives. Writers replace whole files, so any number of builds may use it at once.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
@@ -88,14 +100,33 @@ impl Cache {
         Self { folder: folder.to_path_buf() }
     }
 
+    /// What was read of archives.
+    #[must_use]
+    pub fn trees(&self) -> KeptTrees {
+        KeptTrees::new(&self.folder.join("trees"))
+    }
+
+    /// Removes what was not used since `before`; without `really` it is only counted.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn prune(&self, before: SystemTime, really: bool) -> io::Result<Removed> {
+        let mut removed = Removed::default();
+        prune(&self.folder, before, really, &mut removed)?;
+        Ok(removed)
+    }
+
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{key}.json"))
+        self.folder.join("layers").join(format!("{key}.json"))
     }
 
     /// What is known of a layer. A file that cannot be read is as good as none.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Cached> {
-        serde_json::from_slice(&fs::read(self.path(key)).ok()?).ok()
+        let path = self.path(key);
+        let cached = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        mark_used(&path);
+        Some(cached)
     }
 
     /// Keeps a layer.
@@ -103,12 +134,35 @@ impl Cache {
     /// # Errors
     /// When it cannot be written.
     pub fn put(&self, key: &str, cached: &Cached) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let path = self.path(key);
+        let folder = path.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&serde_json::to_vec(cached)?)?;
-        file.persist(self.path(key)).map_err(|e| e.error)?;
+        file.persist(path).map_err(|e| e.error)?;
         Ok(())
     }
+}
+
+/// Removes what was not used since `before` from a folder and those in it.
+fn prune(folder: &Path, before: SystemTime, really: bool, removed: &mut Removed) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_dir() {
+            prune(&entry.path(), before, really, removed)?;
+        } else if metadata.modified()? < before {
+            removed.add(metadata.len());
+            if really {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A path as the cache has it.

@@ -15,7 +15,7 @@ use crate::cli::ui::Ui;
 use crate::diag::codes::view as codes;
 use crate::diag::{Diagnostic, Diagnostics, SourceMap};
 use crate::model::fit::{ImageFacts, ViewFacts, misfits, rank};
-use crate::oci::{Platform, Source};
+use crate::oci::Platform;
 use crate::spec::{ReadOptions as SpecOptions, read};
 use crate::view::facts;
 use crate::view::image;
@@ -119,11 +119,10 @@ fn image_facts(
         Target::Image(opened) => opened,
         Target::Tree(_) => return Err(failed("it is a tree, not an image".to_owned())),
     };
-    let source: &dyn Source = source.as_ref();
-    let all = images(source, &root, args.platform.as_ref()).map_err(|error| failed(error.to_string()))?;
+    let all = images(source.as_ref(), &root, args.platform.as_ref()).map_err(|error| failed(error.to_string()))?;
     let facts = |image: &image::Image| {
         let (tree, _) =
-            image::tree(source, image, &read, &mut Problems::default()).map_err(|e| failed(e.to_string()))?;
+            image::tree(&source, image, &read, &mut Problems::default()).map_err(|e| failed(e.to_string()))?;
         Ok(facts::of_tree(&tree, &image.config.platform.architecture))
     };
     all.iter().map(facts).collect()
