@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -15,11 +16,16 @@ use super::entry::TreePath;
 use super::pack::{Compression, ItemKind, Layer};
 use super::tree::KeptTrees;
 use crate::bundle::hex;
+use crate::model::fit::ImageFacts;
+use crate::oci::Digest;
 use crate::oci::kept::mark_used;
 use crate::oci::layout::Removed;
 
 /// Raised when anything changes that decides a layer's bytes and is not in the key.
 const FORMAT: u32 = 1;
+
+/// Raised when other facts are read of an image, or in another way.
+const FACTS: u32 = 1;
 
 /// A layer that was packed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,10 +129,7 @@ impl Cache {
     /// What is known of a layer. A file that cannot be read is as good as none.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Cached> {
-        let path = self.path(key);
-        let cached = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-        mark_used(&path);
-        Some(cached)
+        read(&self.path(key))
     }
 
     /// Keeps a layer.
@@ -134,14 +137,42 @@ impl Cache {
     /// # Errors
     /// When it cannot be written.
     pub fn put(&self, key: &str, cached: &Cached) -> io::Result<()> {
-        let path = self.path(key);
-        let folder = path.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(&serde_json::to_vec(cached)?)?;
-        file.persist(path).map_err(|e| e.error)?;
-        Ok(())
+        write(&self.folder.join("layers"), &self.path(key), cached)
     }
+
+    fn facts_path(&self, image: &Digest) -> PathBuf {
+        self.folder.join("facts").join(format!("{}-{FACTS}.json", image.hex()))
+    }
+
+    /// What an application's image has, by the digest of its manifest.
+    #[must_use]
+    pub fn facts(&self, image: &Digest) -> Option<ImageFacts> {
+        read(&self.facts_path(image))
+    }
+
+    /// Keeps what an application's image has.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put_facts(&self, image: &Digest, facts: &ImageFacts) -> io::Result<()> {
+        write(&self.folder.join("facts"), &self.facts_path(image), facts)
+    }
+}
+
+/// A file of the cache, marked as used.
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    mark_used(path);
+    Some(value)
+}
+
+/// Replaces a whole file.
+fn write<T: Serialize>(folder: &Path, path: &Path, value: &T) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
 }
 
 /// Removes what was not used since `before` from a folder and those in it.
@@ -220,6 +251,10 @@ mod tests {
         assert_eq!(cache.get("k"), None);
         cache.put("k", &cached).unwrap();
         assert_eq!(cache.get("k"), Some(cached));
+        let (image, facts) = (Digest::of(b"image"), ImageFacts { bash: true, ..ImageFacts::default() });
+        assert_eq!(cache.facts(&image), None);
+        cache.put_facts(&image, &facts).unwrap();
+        assert_eq!((cache.facts(&image), cache.facts(&Digest::of(b"other"))), (Some(facts), None));
         fs::write(cache.path("k"), "{").unwrap();
         assert_eq!(cache.get("k"), None);
     }
