@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flux_gen::bundle::sha256_hex;
+use flux_gen::view::recipe::Download;
 use flux_gen::view::recipe::fetch::{FetchError, FetchEvent, Fetcher};
-use flux_gen::view::recipe::{Download, sha256};
 
 /// What the server does with one request: the answer, byte by byte, before it closes the connection.
 type Answer = Vec<u8>;
@@ -58,7 +59,12 @@ fn cut(body: &[u8], after: usize) -> Answer {
 }
 
 fn download(address: &str, body: &[u8]) -> Download {
-    Download { url: format!("{address}/a.tar"), sha256: sha256(body), checksum_from: None, file: "a.tar".to_owned() }
+    Download {
+        url: format!("{address}/a.tar"),
+        sha256: sha256_hex(body),
+        checksum_from: None,
+        file: "a.tar".to_owned(),
+    }
 }
 
 fn fetch(cache: &Path, mirrors: &[&str], download: &Download) -> (Result<Vec<u8>, FetchError>, Vec<FetchEvent>) {
@@ -133,7 +139,7 @@ fn a_wrong_checksum_leaves_nothing() {
     let server = server(vec![answer("200 OK", "", b"something else")]);
     let download = download(&server.address, b"what was meant");
     let error = fetch(cache.path(), &[], &download).0.unwrap_err();
-    let (want, got) = (sha256(b"what was meant"), sha256(b"something else"));
+    let (want, got) = (sha256_hex(b"what was meant"), sha256_hex(b"something else"));
     assert_eq!(
         error.to_string(),
         format!("{}/a.tar has the SHA-256 {got}, and the recipe says {want}", server.address)

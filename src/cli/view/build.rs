@@ -56,6 +56,7 @@ pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         options.cache = None;
     }
     let opener = Opener::new(&args.registry, views.root())?;
+    let opener = if args.no_cache { opener } else { opener.keeping(&cache_of(&views)) };
     let writer = LayoutWriter::create(&output, WriteOptions { durable: !args.no_sync })
         .map_err(|error| super::open::command_error(&error))?;
     let open = |text: &str| opener.open(text);
@@ -79,7 +80,17 @@ pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
 
 /// Where a view's layout is unless said otherwise.
 pub(super) fn layout_of(views: &Views, name: &str) -> PathBuf {
-    views.state().join("views").join(name)
+    layouts_of(views).join(name)
+}
+
+/// Folder of the layouts of built views.
+pub(super) fn layouts_of(views: &Views) -> PathBuf {
+    views.state().join("views")
+}
+
+/// Folder of what is known of trees, layers and images of registries.
+pub(super) fn cache_of(views: &Views) -> PathBuf {
+    views.state().join("cache")
 }
 
 /// What all commands that read trees have in common.
@@ -90,7 +101,7 @@ pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<Bu
     Ok(BuildOptions {
         threads: threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(one)),
         time: source_date_epoch()?,
-        cache: Some(Cache::new(&views.state().join("cache"))),
+        cache: Some(Cache::new(&cache_of(views))),
         scratch,
         root: views.root().to_path_buf(),
     })

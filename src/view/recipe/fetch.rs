@@ -13,8 +13,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
-use super::files::hex;
 use super::model::Download;
+use crate::bundle::hex;
 
 /// Attempts at one address, the first included.
 const ATTEMPTS: u32 = 4;
