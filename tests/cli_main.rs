@@ -16,6 +16,8 @@ mod help;
 mod lock;
 #[path = "cli_tests/project.rs"]
 mod project;
+#[path = "cli_tests/recipes.rs"]
+mod recipes;
 #[path = "cli_tests/robust.rs"]
 mod robust;
 #[path = "cli_tests/secrets.rs"]

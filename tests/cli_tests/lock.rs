@@ -11,7 +11,7 @@ use crate::harness::{Sandbox, minicluster};
 const VIEW: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-noble";
 
 /// Writes a layout with images of these names; `bytes` is what is in their layers.
-fn layout(sandbox: &Sandbox, folder: &str, names: &[&str], bytes: &str) -> Digest {
+pub(crate) fn layout(sandbox: &Sandbox, folder: &str, names: &[&str], bytes: &str) -> Digest {
     let path = sandbox.path(folder);
     let writer = LayoutWriter::create(&path, WriteOptions { durable: false }).unwrap();
     let platform = |architecture: &str| {
