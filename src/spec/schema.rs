@@ -55,11 +55,8 @@ pub fn view() -> Value {
 #[must_use]
 pub fn recipe() -> Value {
     let mut definitions = Map::new();
-    let kinds: [(&'static Record, &[&str]); 3] = [
-        (Recipe::RECORD, &["tree", "image"]),
-        (SourceRecipe::RECORD, &["source"]),
-        (SpackRecipe::RECORD, &["spack"]),
-    ];
+    let kinds: [(&'static Record, &[&str]); 3] =
+        [(Recipe::RECORD, &["tree", "image"]), (SourceRecipe::RECORD, &["source"]), (SpackRecipe::RECORD, &["spack"])];
     let choices: Vec<Value> = kinds.iter().map(|(record, _)| reference(record, &mut definitions)).collect();
     let mut words = |record: &str, field: &str, names: &[&str]| {
         let property = &mut definitions[record]["properties"][field];

@@ -33,7 +33,10 @@ fn project() -> Sandbox {
 fn bases_of_recipes_and_views_are_pinned() {
     let sandbox = project();
     let before = sandbox.run(&["recipe", "plan", "flux", "--system", "one", "--platform", "linux/amd64"]).exits(0);
-    assert!(before.stderr.contains("warning[FG853]: the base image `rockylinux:9` is named by a tag only"), "{before:?}");
+    assert!(
+        before.stderr.contains("warning[FG853]: the base image `rockylinux:9` is named by a tag only"),
+        "{before:?}"
+    );
     assert!(before.stdout.contains("base rockylinux:9 (not pinned)"), "{before:?}");
     let refused = sandbox.run(&["view", "list"]).exits(1).stderr;
     assert!(refused.contains("`debian:12` has no digest") && refused.contains("flux-gen recipe lock"), "{refused}");

@@ -372,7 +372,11 @@ esac
 /// A machine of the right architecture behind a docker context, a podman connection or a BuildKit address needs no emulation.
 #[test]
 fn a_native_machine_far_away() {
-    for (text, place) in [("docker:arm", "--context arm"), ("podman:arm", "--connection arm"), ("buildkit:tcp://arm:1234", "--addr tcp://arm:1234")] {
+    for (text, place) in [
+        ("docker:arm", "--context arm"),
+        ("podman:arm", "--connection arm"),
+        ("buildkit:tcp://arm:1234", "--addr tcp://arm:1234"),
+    ] {
         let choice: Choice = text.parse().unwrap();
         let bench = Bench::new(choice.kind);
         if choice.kind == Kind::Buildkit {
@@ -388,7 +392,10 @@ fn a_native_machine_far_away() {
         assert!(bench.log().contains("linux/arm64"), "{}", bench.log());
         // The same machine for the other architecture would emulate: not without being allowed, and never silently.
         let refused = bench.build_with(&engine, Arch::Amd64, false).unwrap_err();
-        assert!(refused.starts_with("FG898: the engine is on a machine for arm64, and the view is for amd64"), "{refused}");
+        assert!(
+            refused.starts_with("FG898: the engine is on a machine for arm64, and the view is for amd64"),
+            "{refused}"
+        );
         let (_, events) = bench.build_with(&engine, Arch::Amd64, true).unwrap();
         assert!(matches!(&events[0], Event::Warning(text) if text.contains("emulates amd64 on arm64")), "{events:?}");
     }

@@ -293,7 +293,8 @@ fn an_authority_that_is_not_known_and_one_that_is() {
     let wanted = download(&address, b"x");
     let error = fetch_with(quick(&Arc::default()), &wanted).unwrap_err();
     assert!(error.ends_with("its certificate is signed by an authority that is not known here"), "{error}");
-    let trusting = ClientOptions { authorities: vec![("ca.pem".to_owned(), pem.into_bytes())], ..quick(&Arc::default()) };
+    let trusting =
+        ClientOptions { authorities: vec![("ca.pem".to_owned(), pem.into_bytes())], ..quick(&Arc::default()) };
     assert_eq!(fetch_with(trusting, &wanted).unwrap(), b"x");
 }
 

@@ -203,7 +203,9 @@ fn every_field_of_recipes_is_in_the_schema_with_its_description() {
             assert!(property["description"].as_str().is_some_and(|d| !d.is_empty()), "{name}.{field}");
         }
     }
-    for name in ["SourceRecipe", "SourcePackage", "SourcePatch", "RecipeSystem", "RecipeDownload", "SpackRecipe", "SpackMirror"] {
+    for name in
+        ["SourceRecipe", "SourcePackage", "SourcePatch", "RecipeSystem", "RecipeDownload", "SpackRecipe", "SpackMirror"]
+    {
         assert!(schema["$defs"].get(name).is_some(), "{name}");
     }
 }

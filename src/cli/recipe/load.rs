@@ -42,11 +42,7 @@ pub(super) struct PlaceArgs {
 
 impl PlaceArgs {
     /// The folder with recipes.
-    pub(super) fn root(
-        &self,
-        sources: &mut SourceMap,
-        diagnostics: &mut Diagnostics,
-    ) -> Result<PathBuf, CommandError> {
+    pub(super) fn root(&self, sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Result<PathBuf, CommandError> {
         match &self.recipes {
             Some(folder) => Ok(folder.clone()),
             None => Ok(Found::find(None, sources, diagnostics)?.inside("recipes")),

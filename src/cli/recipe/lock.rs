@@ -96,8 +96,7 @@ pub(super) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     }
     let asked: Vec<&String> = wanted.iter().filter(|name| args.update || stale.missing.contains(name)).collect();
     let places = Places { files: open_files(&args.from)?, client: args.registry.client()? };
-    let answers: Vec<_> =
-        asked.par_iter().map(|name| (*name, look_up(name, &places, &BTreeSet::new()))).collect();
+    let answers: Vec<_> = asked.par_iter().map(|name| (*name, look_up(name, &places, &BTreeSet::new()))).collect();
     let mut lock = old.clone();
     lock.images.retain(|name, _| wanted.contains(name));
     let mut problems = Diagnostics::new();

@@ -14,9 +14,9 @@ use crate::cli::report::plural;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::{Diagnostics, Severity};
+use crate::oci::Platform;
 use crate::oci::layout::{LayoutWriter, WriteOptions};
 use crate::view::build::{self, BuildOptions, BuiltImage, Event};
-use crate::oci::Platform;
 use crate::view::cache::Cache;
 use crate::view::plan::Plan;
 

@@ -147,7 +147,8 @@ impl Views {
                 self.diagnostics.extend(found);
                 let Some(written) = written else { return Ok(None) };
                 let cache = crate::cli::recipe::cache(None)?;
-                let trees = compiled::trees(&name.value, &folder, &written, view, &cache, &self.pins, &mut self.diagnostics);
+                let trees =
+                    compiled::trees(&name.value, &folder, &written, view, &cache, &self.pins, &mut self.diagnostics);
                 let Some(trees) = trees else { return Ok(None) };
                 let recipe = compiled::as_tree(name, &trees);
                 self.compiled.insert(of.to_owned(), trees);

@@ -9,9 +9,9 @@ use super::packages;
 use crate::diag::codes::recipe as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::spec::minicluster::List;
+use crate::spec::pins::{ImagePins, is_pinned};
 use crate::spec::recipe_common::{RecipeDownload, RecipeSystem};
 use crate::spec::recipe_spack::SpackRecipe;
-use crate::spec::pins::{ImagePins, is_pinned};
 use crate::spec::{BuildRecipe, Map, Spanned};
 
 /// Where packages and views are unless a recipe says otherwise.
