@@ -14,8 +14,13 @@ mod harness;
 mod help;
 #[path = "cli_tests/lock.rs"]
 mod lock;
+#[path = "oci/mock.rs"]
+#[allow(dead_code)]
+mod mock;
 #[path = "cli_tests/project.rs"]
 mod project;
+#[path = "cli_tests/publish.rs"]
+mod publish;
 #[path = "cli_tests/robust.rs"]
 mod robust;
 #[path = "cli_tests/secrets.rs"]

@@ -3,7 +3,11 @@
 //! `lock` asks registries once and writes down what they said ([`lock::Lock`]); everything after that is about digests:
 //! `build` writes them into bundles, `archive save` packs exactly these bytes, `archive load` puts them into a registry
 //! behind the gap.
+//!
+//! [`artifact`] makes one OCI artifact of a folder of bundles, for Argo CD and Flux CD.
 
 pub mod answer;
+pub mod artifact;
 pub mod derive;
 pub mod lock;
+pub mod plain;
