@@ -85,18 +85,19 @@ fn source(args: &SourceArgs, section: &GitOpsSection, project: &Found, found: &m
     Some(Source { url: url.value, revision, path: path.value })
 }
 
+/// How a revision is made, what the command line says of it, and what the project file says.
+type Row<'a> = (fn(String) -> Revision, Option<&'a String>, Option<&'a Spanned<String>>);
+
 /// The one revision. Those of the project file do not count when the command line has one.
 fn revision(args: &SourceArgs, section: &GitOpsSection, artifact: bool, found: &mut Diagnostics) -> Option<Revision> {
-    type Make = fn(String) -> Revision;
-    let rows: [(Make, &Option<String>, &Option<Spanned<String>>); 4] = [
-        (Revision::Branch, &args.branch, &section.branch),
-        (Revision::Tag, &args.tag, &section.tag),
-        (Revision::Commit, &args.commit, &section.commit),
-        (Revision::Digest, &args.digest, &section.digest),
+    let rows: [Row<'_>; 4] = [
+        (Revision::Branch, args.branch.as_ref(), section.branch.as_ref()),
+        (Revision::Tag, args.tag.as_ref(), section.tag.as_ref()),
+        (Revision::Commit, args.commit.as_ref(), section.commit.as_ref()),
+        (Revision::Digest, args.digest.as_ref(), section.digest.as_ref()),
     ];
-    let given: Vec<_> =
-        rows.iter().filter_map(|(make, given, _)| Some((*make, Said::given(given.as_ref()?)))).collect();
-    let written = || rows.iter().filter_map(|(make, _, written)| Some((*make, Said::written(written.as_ref()?))));
+    let given: Vec<_> = rows.iter().filter_map(|(make, given, _)| Some((*make, Said::given((*given)?)))).collect();
+    let written = || rows.iter().filter_map(|(make, _, written)| Some((*make, Said::written((*written)?))));
     let all = if given.is_empty() { written().collect() } else { given };
     let (make, value) = match all.as_slice() {
         [] if artifact => return Some(Revision::Tag("latest".to_owned())),

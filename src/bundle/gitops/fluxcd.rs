@@ -115,7 +115,7 @@ struct Decryption {
 
 #[derive(Debug, Clone, Serialize)]
 struct Ignore {
-    paths: [&'static str; 2],
+    paths: Vec<&'static str>,
     target: Target,
 }
 
@@ -202,5 +202,5 @@ impl FluxCd {
 fn ignored(job: &JobFacts, resize: Resize) -> Option<Ignore> {
     let resized = job.queue_resizes || (job.elastic && resize == Resize::Cluster);
     let name = (job.rollout.strategy != JobStrategy::RunOnce).then(|| job.job.clone());
-    resized.then_some(Ignore { paths: SIZES, target: Target { kind: "Job", name } })
+    resized.then_some(Ignore { paths: SIZES.to_vec(), target: Target { kind: "Job", name } })
 }
