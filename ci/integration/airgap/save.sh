@@ -3,9 +3,15 @@
 # test of its own; ci/integration/airgap/run sources it for the first half of the way.
 # shellcheck disable=SC2034 # used by the script that sources this
 set -euo pipefail
-if [ -z "${work:-}" ]; then
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    repo=$(cd "$(dirname "$0")/../../.." && pwd)
+    # lib.sh looks for these from where the script is.
+    export CONTAINERS_CONF=${CONTAINERS_CONF:-$repo/ci/tools/podman/containers.conf}
+    export CONTAINERS_STORAGE_CONF=${CONTAINERS_STORAGE_CONF:-$repo/ci/tools/podman/storage.conf}
     # shellcheck source-path=SCRIPTDIR source=../lib.sh
-    source "$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/lib.sh"
+    source "$repo/ci/integration/lib.sh"
+    repo=$(cd "$(dirname "$0")/../../.." && pwd)
+    tools=$repo/ci/tools
 fi
 
 outside_servers=()
@@ -252,7 +258,8 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     ok "lock, build, archive save, archive verify: one platform" outside_save "$work/project" linux/amd64
     ok "skopeo, tar with sha256sum and umoci read the archive" outside_readers "$work/project/site.tar"
     ok "podman load takes its images" outside_podman "$work/project/site.tar"
-    ok "the same with all platforms" outside_save "$work/project" linux/amd64 linux/arm64
+    outside_project "$work/every"
+    ok "the same with all platforms, indexes as published" outside_save "$work/every"
     ok "archives by skopeo are taken in the place of a registry" outside_foreign
     ok "killed and run again: the same file, little memory" outside_killed
     grep 'memory of save' "$work/output" || true
