@@ -15,7 +15,8 @@ use crate::spec::pins::{ImageFacts, ViewFacts};
 pub const LOCK_FILE: &str = "images.lock";
 /// Version of the format.
 const VERSION: u32 = 1;
-const HEAD: &str = "# Made by `flux-gen lock`; do not edit. `flux-gen lock --update` asks the registries again.\n";
+/// The command that writes [`LOCK_FILE`].
+const COMMAND: &str = "lock";
 
 /// All images of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -167,6 +168,14 @@ impl Lock {
     /// # Errors
     /// Never for names without control characters, which references do not have.
     pub fn to_text(&self) -> Result<String, LockError> {
+        self.to_text_by(COMMAND)
+    }
+
+    /// The text of a lock that another command writes: `recipe lock`.
+    ///
+    /// # Errors
+    /// As [`Self::to_text`].
+    pub fn to_text_by(&self, command: &str) -> Result<String, LockError> {
         let written = Written {
             version: VERSION,
             inputs: self.inputs(),
@@ -174,7 +183,8 @@ impl Lock {
             images: self.images.clone(),
         };
         let body = toml::to_string(&written).map_err(|e| LockError::Form(e.to_string()))?;
-        Ok(format!("{HEAD}{body}"))
+        let made = format!("# Made by `flux-gen {command}`; do not edit. ");
+        Ok(format!("{made}`flux-gen {command} --update` asks the registries again.\n{body}"))
     }
 
     /// Digest over everything that was asked for.

@@ -7,4 +7,7 @@
 pub mod answer;
 pub mod archive;
 pub mod derive;
+pub mod load;
 pub mod lock;
+pub mod mirror;
+pub mod rewrite;

@@ -81,9 +81,7 @@ pub(crate) fn check(clusters: &[CompiledCluster], inputs: &Inputs) -> Diagnostic
         let mut told = BTreeSet::new();
         let mut tell = |path: &str, name: &str| {
             if !is_pinned(name) && told.insert(name.to_owned()) {
-                let spec = inputs.documents.miniclusters.iter().find(|spec| spec.span == cluster.span);
-                let span = spec.and_then(|spec| span_of(spec, name)).unwrap_or(cluster.span);
-                found.push(unpinned(code, span, name, path));
+                found.push(unpinned(code, span_of_image(inputs, cluster.span, name), name, path));
             }
             None
         };
@@ -108,6 +106,14 @@ fn unpinned(code: crate::diag::Code, span: Span, name: &str, path: &str) -> Diag
         _ => format!("the image {name} ({path}) is named by a tag"),
     };
     Diagnostic::error(code, span, message).help("run `flux-gen lock`")
+}
+
+/// Where an image of a cluster, by digest perhaps, is named in its spec; the spec itself when it is not named there.
+pub(crate) fn span_of_image(inputs: &Inputs, cluster: Span, name: &str) -> Span {
+    let written =
+        inputs.documents.images.iter().find(|(_, pinned)| *pinned == name).map_or(name, |(written, _)| written);
+    let spec = inputs.documents.miniclusters.iter().find(|spec| spec.span == cluster);
+    spec.and_then(|spec| span_of(spec, written)).unwrap_or(cluster)
 }
 
 /// Where a spec names an image.

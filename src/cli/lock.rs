@@ -56,9 +56,9 @@ pub(crate) struct LockArgs {
 }
 
 /// Where images are looked for.
-struct Places {
-    files: Vec<(String, Layout)>,
-    client: Arc<Client>,
+pub(super) struct Places {
+    pub(super) files: Vec<(String, Layout)>,
+    pub(super) client: Arc<Client>,
 }
 
 impl Places {
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let path = inputs.project.inside(LOCK_FILE);
     let stale = old.staleness(&names, &platforms);
     if args.check {
-        return Ok(report_staleness(&stale, &path, ui));
+        return Ok(report_staleness(&stale, &path, "specs", "lock", ui));
     }
     let keep = |name: &String| !args.update && !stale.platforms && old.images.contains_key(name);
     let asked: Vec<&String> = names.iter().filter(|name| !keep(name)).collect();
@@ -151,10 +151,11 @@ fn failed(inputs: &mut Inputs, problems: Diagnostics, ui: &Ui) -> Result<Exit, C
     Ok(Exit::Failed)
 }
 
-fn report_staleness(stale: &Staleness, path: &Path, ui: &Ui) -> Exit {
+/// Says in what a lock differs from what is asked for now by `whom`; `command` mends it.
+pub(super) fn report_staleness(stale: &Staleness, path: &Path, whom: &str, command: &str, ui: &Ui) -> Exit {
     let path = shown(path);
     if stale.is_fresh() {
-        ui.status(&format!("{path} belongs to the specs"));
+        ui.status(&format!("{path} belongs to the {whom}"));
         return Exit::Ok;
     }
     let mut parts = Vec::new();
@@ -166,11 +167,12 @@ fn report_staleness(stale: &Staleness, path: &Path, ui: &Ui) -> Exit {
     if stale.platforms {
         parts.push("other platforms are asked for".to_owned());
     }
-    ui.failure(&format!("{path} does not belong to the specs: {}", parts.join("; ")), Some("run `flux-gen lock`"));
+    let help = format!("run `flux-gen {command}`");
+    ui.failure(&format!("{path} does not belong to the {whom}: {}", parts.join("; ")), Some(&help));
     Exit::Drift
 }
 
-fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> {
+pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> {
     let open = |path: &PathBuf| {
         let layout = Layout::open(path, &Limits::default()).map_err(|e| super::registry::failed(&e))?;
         Ok((shown(path), layout))
@@ -178,7 +180,7 @@ fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> 
     paths.iter().map(open).collect()
 }
 
-fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Result<LockedImage, Error> {
+pub(super) fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Result<LockedImage, Error> {
     let reference: Reference = name.parse()?;
     if let Some((path, layout, root)) = places.file(name) {
         return answer(name, layout, root, platforms, Origin::File(path.to_owned()));
@@ -194,7 +196,7 @@ fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Resul
     answer(name, source, &root, platforms, Origin::Registry)
 }
 
-fn no_answer(name: &str, error: &Error) -> Diagnostic {
+pub(super) fn no_answer(name: &str, error: &Error) -> Diagnostic {
     let made = Diagnostic::global_error(codes::LOCK_NO_ANSWER, format!("{name}: {error}"));
     match error.advice() {
         Some(help) => made.help(help),
@@ -203,7 +205,7 @@ fn no_answer(name: &str, error: &Error) -> Diagnostic {
 }
 
 /// What to say when a name means something else than before.
-fn moved(name: &str, old: Option<&LockedImage>, new: &LockedImage) -> Option<Diagnostic> {
+pub(super) fn moved(name: &str, old: Option<&LockedImage>, new: &LockedImage) -> Option<Diagnostic> {
     let old = old.filter(|old| old.digest != new.digest)?;
     let message = format!("{name} was {} and is {} now", old.digest, new.digest);
     Some(Diagnostic::global_warning(codes::LOCK_MOVED, message).help("review it as you would a new version"))

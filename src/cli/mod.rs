@@ -24,6 +24,7 @@ mod jobs;
 mod lock;
 mod lock_facts;
 mod man;
+mod mirror;
 mod new;
 mod pipeline;
 mod progress;

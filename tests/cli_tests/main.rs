@@ -8,8 +8,14 @@ mod cert;
 mod codes;
 mod harness;
 mod help;
+mod load;
 mod lock;
+mod mirror;
+#[allow(dead_code, clippy::disallowed_methods)] // Other tests use the rest.
+#[path = "../oci/mock.rs"]
+mod mock;
 mod project;
+mod recipes;
 mod robust;
 mod secrets;
 mod starter;

@@ -5,6 +5,7 @@
 mod archive;
 mod auth;
 mod faults;
+mod loading;
 mod mock;
 mod support;
 mod tls;

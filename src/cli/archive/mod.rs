@@ -1,6 +1,7 @@
 //! `flux-gen archive …`: one file for a site without internet.
 
 mod inspect;
+mod load;
 mod project;
 mod save;
 mod verify;
@@ -14,8 +15,8 @@ use crate::airgap::archive::Problem;
 
 /// Carry bundles and their images to a site without internet: one file with everything in it.
 ///
-/// `save` writes it where there is internet, `verify` checks every byte of it on either side. The file is an OCI image layout
-/// in a tar, so other programs can read its images too.
+/// `save` writes it where there is internet, `verify` checks every byte of it on either side, `load` puts it into the registry
+/// behind the gap. The file is an OCI image layout in a tar, so other programs can read its images too.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
     #[command(subcommand)]
@@ -27,6 +28,7 @@ enum ArchiveCommand {
     Save(save::SaveArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
+    Load(load::LoadArgs),
 }
 
 pub(crate) fn run(args: &ArchiveArgs, ui: &Ui) -> Result<Exit, CommandError> {
@@ -34,6 +36,7 @@ pub(crate) fn run(args: &ArchiveArgs, ui: &Ui) -> Result<Exit, CommandError> {
         ArchiveCommand::Save(args) => save::run(args, ui),
         ArchiveCommand::Inspect(args) => inspect::run(args, ui),
         ArchiveCommand::Verify(args) => verify::run(args, ui),
+        ArchiveCommand::Load(args) => load::run(args, ui),
     }
 }
 
