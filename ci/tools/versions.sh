@@ -29,6 +29,7 @@ DEBIAN_PACKAGES=(
   netavark
   nftables
   openssl
+  pigz
   podman
   procps
   python3

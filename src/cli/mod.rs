@@ -22,6 +22,7 @@ mod guard;
 mod images;
 mod jobs;
 mod lock;
+mod lock_facts;
 mod man;
 mod mirror;
 mod new;

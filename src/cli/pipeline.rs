@@ -109,6 +109,7 @@ impl Inputs {
             Ok(lock) => {
                 self.has_lock = lock.is_some();
                 self.documents.images = lock.as_ref().map(images::pins).unwrap_or_default();
+                self.documents.facts = lock.as_ref().map(images::facts).unwrap_or_default();
                 self.mirror = mirror::of_project(self.project.written.as_ref(), lock.as_ref(), &mut self.diagnostics);
             }
             Err(problem) => self.diagnostics.push(*problem),

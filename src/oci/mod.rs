@@ -14,6 +14,7 @@ pub mod document;
 pub mod error;
 pub mod graph;
 pub mod image;
+pub mod kept;
 pub mod layout;
 pub mod media;
 pub mod platform;

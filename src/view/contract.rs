@@ -12,6 +12,8 @@ use crate::diag::codes::view as codes;
 
 /// Prefix of the labels of views.
 pub const LABEL: &str = "dev.flux-gen.view.";
+/// The label with the libraries that application images have to have, separated by blanks.
+const PROVIDED: &str = "dev.flux-gen.view.provided";
 /// Where the trees of views are.
 const VIEWS: &[u8] = b"opt/views";
 
@@ -62,6 +64,18 @@ impl Report {
         label("os", os.map(str::to_owned));
         labels
     }
+}
+
+/// The label that says what application images have to have; none when they need not have anything.
+#[must_use]
+pub fn provided_label(provided: &[String]) -> Option<(String, String)> {
+    (!provided.is_empty()).then(|| (PROVIDED.to_owned(), provided.join(" ")))
+}
+
+/// What application images have to have, as the labels of a view say.
+#[must_use]
+pub fn provided_by(labels: &BTreeMap<String, String>) -> Vec<String> {
+    labels.get(PROVIDED).into_iter().flat_map(|list| list.split_whitespace()).map(str::to_owned).collect()
 }
 
 /// Whether a path of the image is there in the pods of a bundle: `/opt/software`, `/opt/views`, what is in them, and `/opt/view`.
@@ -150,17 +164,37 @@ fn flux(tree: &Tree, view: &[u8], report: &mut Report) {
         None => report.problems.error(codes::NO_FLUX, place, "there is no program flux", ""),
     }
     let package = group::packages(tree).into_iter().find(|package| package.name == "flux-core");
-    report.flux = package.map(|package| package.version).or_else(|| pkgconfig_version(tree, view));
+    let told = || pkgconfig_version(tree, view).or_else(|| header_version(tree, view));
+    report.flux = package.map(|package| package.version).or_else(told);
+}
+
+/// The first 64 KiB of a file of the view, as text.
+fn text(tree: &Tree, view: &[u8], names: &[&str]) -> Option<String> {
+    let (_, entry) = names.iter().find_map(|name| file(tree, view, name))?;
+    String::from_utf8(entry.content()?.open().ok()?.read_range(0, 64 << 10).ok()?).ok()
+}
+
+/// Whether the content of a file that is no program is looked at.
+#[must_use]
+pub fn is_looked_into(path: &[u8]) -> bool {
+    path.ends_with(b"/pkgconfig/flux-core.pc")
 }
 
 /// The version that `flux-core.pc` has.
 fn pkgconfig_version(tree: &Tree, view: &[u8]) -> Option<String> {
     let names = ["lib/pkgconfig/flux-core.pc", "lib64/pkgconfig/flux-core.pc"];
-    let (_, entry) = names.iter().find_map(|name| file(tree, view, name))?;
-    let bytes = entry.content()?.open().ok()?.read_range(0, 64 << 10).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
+    let text = text(tree, view, &names)?;
     let line = text.lines().find_map(|line| line.strip_prefix("Version:"))?;
     Some(line.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
+/// The version that Flux's header has: `#define FLUX_CORE_VERSION_STRING "0.79.0"`.
+fn header_version(tree: &Tree, view: &[u8]) -> Option<String> {
+    let text = text(tree, view, &["include/flux/core/version.h"])?;
+    let mut words = text.lines().map(str::split_whitespace).filter_map(|mut words| {
+        (words.next() == Some("#define") && words.next() == Some("FLUX_CORE_VERSION_STRING")).then(|| words.next())?
+    });
+    Some(words.next()?.trim_matches('"').to_owned()).filter(|version| !version.is_empty())
 }
 
 fn python(tree: &Tree, view: &[u8], report: &mut Report) {

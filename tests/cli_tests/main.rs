@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+mod archive;
 mod build;
 mod cert;
 mod codes;
@@ -14,6 +15,7 @@ mod mirror;
 #[path = "../oci/mock.rs"]
 mod mock;
 mod project;
+mod recipes;
 mod robust;
 mod secrets;
 mod starter;

@@ -24,6 +24,30 @@ fn fails_with(run: &Run, code: &str) {
     assert!(run.stderr.contains(&format!("error[{code}]")), "{code}: {}", run.stderr);
 }
 
+/// What one machine makes: its platform, although nothing is there of the other.
+#[test]
+fn one_platform_of_two() {
+    let sandbox = project();
+    let view = sandbox.read("views/rocky-9/view.yaml");
+    let two = view
+        .replace("platforms: [linux/amd64]", "platforms: [linux/amd64, linux/arm64]")
+        .replace("helper: {", "helper: {linux/arm64: nowhere, ")
+        .replace("tags: [", "tags: [{name: arm-9, platform: linux/arm64}, ");
+    sandbox.write("views/rocky-9/view.yaml", &two);
+    let trees = "kind: tree\ntrees: {linux/amd64: {path: tree}, linux/arm64: {path: nowhere}}\n";
+    sandbox.write("recipes/mine/recipe.yaml", trees);
+    assert_eq!(sandbox.run(&["view", "build", "rocky-9"]).exit, 1);
+    let build = sandbox.run(&["view", "build", "rocky-9", "--platform", "linux/amd64", "-o", "part"]);
+    assert_eq!(build.exit, 0, "{build:?}");
+    let index = sandbox.read("part/index.json");
+    assert!(index.contains("tag-9") && index.contains("amd-9") && !index.contains("arm-9"), "{index}");
+    assert_eq!(sandbox.run(&["view", "verify", "layout:part:tag-9"]).exit, 0);
+    let unknown = sandbox.run(&["view", "build", "rocky-9", "--platform", "linux/s390x"]);
+    assert_eq!(unknown.exit, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("the view `rocky-9` is not made for linux/s390x"), "{unknown:?}");
+    assert!(unknown.stderr.contains("its view.yaml has linux/amd64, linux/arm64"), "{unknown:?}");
+}
+
 #[test]
 fn list_plan_build_verify_inspect_diff() {
     let sandbox = project();
@@ -91,6 +115,30 @@ fn what_is_wrong_is_told_with_its_place() {
     fails_with(&sandbox.run(&["view", "verify", "text"]), "FG845");
     let push = sandbox.run(&["view", "push", "rocky-9"]);
     assert!(push.exit == 1, "{push:?}");
+}
+
+#[test]
+fn what_nothing_uses_is_removed() {
+    let sandbox = project();
+    let build = || assert_eq!(sandbox.run(&["view", "build", "rocky-9"]).exit, 0);
+    build();
+    let core = format!("opt/software/linux-x86_64_v3/flux-core-0.88.0-{HASH}/new");
+    file(&sandbox.path("tree"), &core, b"x", 0o644);
+    build();
+    let blobs = || std::fs::read_dir(sandbox.path(".flux-gen/views/rocky-9/blobs/sha256")).unwrap().count();
+    let before = blobs();
+    let recent = sandbox.run(&["view", "prune"]);
+    assert!(recent.exit == 0 && recent.stderr.contains("0 files (0 B) removed"), "{recent:?}");
+    let told = sandbox.run(&["view", "prune", "--unused-for", "0", "--dry-run"]);
+    assert!(told.exit == 0 && told.stderr.contains("would be removed"), "{told:?}");
+    assert_eq!(blobs(), before);
+    assert_eq!(sandbox.run(&["view", "prune", "--unused-for", "0"]).exit, 0);
+    // The layer of flux-core, the configuration, the manifest and the index of the first build.
+    assert_eq!(blobs(), before - 4);
+    assert_eq!(sandbox.run(&["view", "verify", "rocky-9"]).exit, 0);
+    build();
+    let empty = sandbox.run(&["view", "prune", "--unused-for", "0"]);
+    assert!(empty.exit == 0 && blobs() == before - 4, "{empty:?}");
 }
 
 #[test]

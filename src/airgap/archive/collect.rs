@@ -57,7 +57,7 @@ pub fn collect(
     let read: Vec<Result<Image, Error>> = entries
         .par_iter()
         .map(|(name, locked)| {
-            lacks(name, locked, platforms)?;
+            lacks(locked, platforms)?;
             image(name, locked, platforms, find(name, locked)?)
         })
         .collect();
@@ -97,7 +97,7 @@ impl Collected {
 }
 
 /// Refuses platforms that the lock does not have of an image.
-fn lacks(name: &str, locked: &LockedImage, wanted: &BTreeSet<Platform>) -> Result<(), Error> {
+fn lacks(locked: &LockedImage, wanted: &BTreeSet<Platform>) -> Result<(), Error> {
     let has = |wanted: &&Platform| {
         locked.platforms.keys().filter_map(|p| p.parse::<Platform>().ok()).any(|p| p.distance(wanted).is_some())
     };
@@ -108,7 +108,7 @@ fn lacks(name: &str, locked: &LockedImage, wanted: &BTreeSet<Platform>) -> Resul
     let has: Vec<&str> = locked.platforms.keys().map(String::as_str).collect();
     let message = format!("the lock has no image for {}; it has {}", missing.join(" and "), has.join(", "));
     let help = format!("run `flux-gen lock --platform` with {}, or use an image that has it", missing.join(" and "));
-    Err(Error::new(ErrorKind::Platform, format!("{message} ({name})")).help(help))
+    Err(Error::new(ErrorKind::Platform, message).help(help))
 }
 
 fn image(name: &str, locked: &LockedImage, wanted: &BTreeSet<Platform>, place: Arc<Place>) -> Result<Image, Error> {

@@ -14,14 +14,16 @@ use crate::cli::report::plural;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::{Diagnostics, Severity};
+use crate::oci::Platform;
 use crate::oci::layout::{LayoutWriter, WriteOptions};
 use crate::view::build::{self, BuildOptions, BuiltImage, Event};
 use crate::view::cache::Cache;
+use crate::view::plan::Plan;
 
 /// Build a view into an OCI layout.
 ///
 /// Reads the tree that the recipe names, checks it, cuts it into layers and packs them. The same tree gives the same digest
-/// on every machine and with any number of threads. Layers of files that have not changed since the last build are not read
+/// on every machine and with any number of threads. No code of the tree is run, so any machine makes images for any platform. Layers of files that have not changed since the last build are not read
 /// again. The time of everything in the image is SOURCE_DATE_EPOCH, or 0.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
@@ -32,6 +34,9 @@ pub(crate) struct BuildArgs {
     project: ProjectArgs,
     #[command(flatten)]
     registry: RegistryArgs,
+    /// Build this platform only. May be repeated. Other machines build the others; `view index` joins them.
+    #[arg(long, value_name = "PLATFORM")]
+    platform: Vec<Platform>,
     /// Folder for the layout [default: .flux-gen/views/NAME beside the project file].
     #[arg(short, long, value_name = "DIR", help_heading = "Output options")]
     output: Option<PathBuf>,
@@ -48,14 +53,16 @@ pub(crate) struct BuildArgs {
 
 pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut views = Views::open(&args.project, ui)?;
-    let plan = views.require(&args.name, ui)?;
-    views.require_trees(&args.name, ui)?;
+    let mut plan = views.require(&args.name, ui)?;
+    choose(&mut plan, &args.platform)?;
+    views.require_trees(&plan, ui)?;
     let output = args.output.clone().unwrap_or_else(|| layout_of(&views, &args.name));
     let mut options = options(&views, args.threads)?;
     if args.no_cache {
         options.cache = None;
     }
     let opener = Opener::new(&args.registry, views.root())?;
+    let opener = if args.no_cache { opener } else { opener.keeping(&cache_of(&views)) };
     let writer = LayoutWriter::create(&output, WriteOptions { durable: !args.no_sync })
         .map_err(|error| super::open::command_error(&error))?;
     let open = |text: &str| opener.open(text);
@@ -77,9 +84,32 @@ pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
+/// Leaves the platforms that were asked for, if any were.
+fn choose(plan: &mut Plan, wanted: &[Platform]) -> Result<(), CommandError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<String> = plan.inputs.iter().map(|(platform, _)| platform.to_string()).collect();
+    let wanted: Vec<Platform> = wanted.iter().map(Platform::normalised).collect();
+    plan.only(&wanted).map_err(|unknown| {
+        CommandError::usage(format!("the view `{}` is not made for {unknown}", plan.name))
+            .help(format!("its view.yaml has {}", known.join(", ")))
+    })
+}
+
 /// Where a view's layout is unless said otherwise.
 pub(super) fn layout_of(views: &Views, name: &str) -> PathBuf {
-    views.state().join("views").join(name)
+    layouts_of(views).join(name)
+}
+
+/// Folder of the layouts of built views.
+pub(super) fn layouts_of(views: &Views) -> PathBuf {
+    views.state().join("views")
+}
+
+/// Folder of what is known of trees, layers and images of registries.
+pub(super) fn cache_of(views: &Views) -> PathBuf {
+    views.state().join("cache")
 }
 
 /// What all commands that read trees have in common.
@@ -90,7 +120,7 @@ pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<Bu
     Ok(BuildOptions {
         threads: threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(one)),
         time: source_date_epoch()?,
-        cache: Some(Cache::new(&views.state().join("cache"))),
+        cache: Some(Cache::new(&cache_of(views))),
         scratch,
         root: views.root().to_path_buf(),
     })

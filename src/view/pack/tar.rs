@@ -36,7 +36,7 @@ fn copy(content: &Content, path: &[u8], buffer: &mut [u8], out: &mut impl Write)
         out.write_all(&buffer[..read]).map_err(PackError::Write)?;
         left -= read as u64;
     }
-    content.check_unchanged().map_err(failed)?;
+    reader.check_unchanged().map_err(failed)?;
     pad(content.size, out)
 }
 

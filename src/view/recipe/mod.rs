@@ -14,11 +14,10 @@ mod script;
 mod source;
 mod spack;
 
-pub use files::{hex, sha256};
 pub use model::{
     Arch, BuildKind, Download, FolderFiles, How, Mirror, Origin, Package, Patch, PatchOrigin, Recipe, Source, Spack,
     SpackInstall, System,
 };
 pub use plan::{Plan, PlanError, Step, plan};
-pub use resolve::resolve;
+pub use resolve::{is_tag_only, resolve};
 pub use script::ScriptError;
