@@ -3,7 +3,7 @@
 # shellcheck disable=SC2034 # used by the scripts that source this
 
 here=$(cd "$(dirname "$0")" && pwd)
-repo=$(cd "$here/../.." && pwd)
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 tools=$repo/ci/tools
 work=$(mktemp -d)
 state=$work/state

@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::oci::{Digest, Platform, Reference};
+use crate::spec::pins::{ImageFacts, ViewFacts};
 
 /// The file, beside the project file.
 pub const LOCK_FILE: &str = "images.lock";
 /// Version of the format.
 const VERSION: u32 = 1;
-const HEAD: &str = "# Made by `flux-gen lock`; do not edit. `flux-gen lock --update` asks the registries again.\n";
+/// The command that writes [`LOCK_FILE`].
+const COMMAND: &str = "lock";
 
 /// All images of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,6 +85,12 @@ pub struct LockedPlatform {
     pub size: u64,
     /// Bytes of configuration and layers together, as they are transferred.
     pub content: u64,
+    /// What the image has, when a view is to run in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<ImageFacts>,
+    /// What the view needs, when it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<ViewFacts>,
 }
 
 /// The file as it is written.
@@ -160,6 +168,14 @@ impl Lock {
     /// # Errors
     /// Never for names without control characters, which references do not have.
     pub fn to_text(&self) -> Result<String, LockError> {
+        self.to_text_by(COMMAND)
+    }
+
+    /// The text of a lock that another command writes: `recipe lock`.
+    ///
+    /// # Errors
+    /// As [`Self::to_text`].
+    pub fn to_text_by(&self, command: &str) -> Result<String, LockError> {
         let written = Written {
             version: VERSION,
             inputs: self.inputs(),
@@ -167,7 +183,8 @@ impl Lock {
             images: self.images.clone(),
         };
         let body = toml::to_string(&written).map_err(|e| LockError::Form(e.to_string()))?;
-        Ok(format!("{HEAD}{body}"))
+        let made = format!("# Made by `flux-gen {command}`; do not edit. ");
+        Ok(format!("{made}`flux-gen {command} --update` asks the registries again.\n{body}"))
     }
 
     /// Digest over everything that was asked for.
@@ -204,7 +221,13 @@ mod tests {
     use super::*;
 
     fn lock() -> Lock {
-        let platform = |text: &str| LockedPlatform { digest: Digest::of(text.as_bytes()), size: 500, content: 1 << 20 };
+        let platform = |text: &str| LockedPlatform {
+            digest: Digest::of(text.as_bytes()),
+            size: 500,
+            content: 1 << 20,
+            facts: None,
+            view: None,
+        };
         let image = |text: &str, source: Origin| LockedImage {
             digest: Digest::of(text.as_bytes()),
             media_type: crate::oci::media::INDEX.to_owned(),

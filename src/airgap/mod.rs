@@ -5,5 +5,9 @@
 //! behind the gap.
 
 pub mod answer;
+pub mod archive;
 pub mod derive;
+pub mod load;
 pub mod lock;
+pub mod mirror;
+pub mod rewrite;

@@ -2,7 +2,9 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{audit, build, cert, check, completions, diff, explain, lock, man, new, recipe, schema, validate, view};
+use super::{
+    archive, audit, build, cert, check, completions, diff, explain, lock, man, new, recipe, schema, validate, view,
+};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Recipe(recipe::RecipeArgs),
     View(view::ViewArgs),
     Lock(lock::LockArgs),
+    Archive(archive::ArchiveArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

@@ -9,6 +9,7 @@ use super::error::{CommandError, plain};
 use super::exit::Exit;
 use super::images;
 use super::jobs::{self, Rollouts};
+use super::mirror;
 use super::pipeline::{InputArgs, Inputs};
 use super::report::{Tally, plural};
 use super::ui::Ui;
@@ -96,13 +97,14 @@ struct Laid {
 
 fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> Result<Laid, CommandError> {
     let wrong_so_far = inputs.diagnostics.has_errors();
-    let (compiled, certificates) = compile_with_certificates(inputs, what, found, ui);
+    let (mut compiled, certificates) = compile_with_certificates(inputs, what, found, ui);
     let kept = match what {
         Use::Alone => Kept::default(),
         Use::Write | Use::Compare => survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?,
     };
     let count = compiled.clusters.len();
-    let unpinned = images::check(&compiled.clusters, inputs);
+    let mut unpinned = images::check(&compiled.clusters, inputs);
+    unpinned.extend(mirror::rewrite(&mut compiled.clusters, inputs));
     let secrets = certificates::wanted_secrets(&compiled.clusters);
     let rollouts = jobs::rollouts(&compiled.clusters);
     let whole = compiled.clusters.into_par_iter().map(|cluster| {

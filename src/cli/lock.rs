@@ -11,6 +11,7 @@ use super::bundles::EXPLAIN;
 use super::error::CommandError;
 use super::exit::Exit;
 use super::images;
+use super::lock_facts;
 use super::pipeline::{InputArgs, Inputs};
 use super::registry::RegistryArgs;
 use super::report::plural;
@@ -23,7 +24,8 @@ use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::oci::layout::{Layout, Limits};
 use crate::oci::registry::{Client, Repository};
-use crate::oci::{Error, ErrorKind, Platform, Reference, Source};
+use crate::oci::{Descriptor, Error, ErrorKind, Platform, Reference, Source};
+use crate::view::image::ImageError;
 
 /// Find out the digest of every image and keep them in images.lock.
 ///
@@ -46,20 +48,42 @@ pub(crate) struct LockArgs {
     /// OCI layout or archive (OCI, `docker save`) to look into before registries are asked. May be repeated.
     #[arg(long, value_name = "PATH")]
     from: Vec<PathBuf>,
+    /// Do not read what application images have (os-release, C library, bash), which takes their layers.
+    #[arg(long, conflicts_with = "check")]
+    no_facts: bool,
     #[command(flatten)]
     registry: RegistryArgs,
 }
 
 /// Where images are looked for.
-struct Places {
-    files: Vec<(String, Layout)>,
-    client: Arc<Client>,
+pub(super) struct Places {
+    pub(super) files: Vec<(String, Layout)>,
+    pub(super) client: Arc<Client>,
+}
+
+impl Places {
+    /// The file that has a name.
+    fn file(&self, name: &str) -> Option<(&str, &Layout, &Descriptor)> {
+        let full = name.parse::<Reference>().map_or_else(|_| name.to_owned(), |reference| reference.to_string());
+        self.files.iter().find_map(|(path, layout)| {
+            let root = [name, full.as_str()].into_iter().find_map(|name| layout.find(Some(name)).ok())?;
+            Some((path.as_str(), layout, root))
+        })
+    }
+
+    /// Calls `read` with the place of an image.
+    fn with(&self, name: &str, read: lock_facts::Read<'_>) -> Result<(), ImageError> {
+        match self.file(name) {
+            Some((_, layout, _)) => read(layout),
+            None => read(&Repository::to_pull(&self.client, &name.parse()?)),
+        }
+    }
 }
 
 pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut inputs = Inputs::open(&args.input, None, ui)?;
     inputs.read_specs(&args.input, ui)?;
-    let names = wanted(&mut inputs, ui)?;
+    let (names, for_facts) = wanted(&mut inputs, ui)?;
     let old = match images::lock(&inputs.project) {
         Ok(lock) => lock.unwrap_or_default(),
         Err(_) if args.update => Lock::default(),
@@ -72,7 +96,7 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let path = inputs.project.inside(LOCK_FILE);
     let stale = old.staleness(&names, &platforms);
     if args.check {
-        return Ok(report_staleness(&stale, &path, ui));
+        return Ok(report_staleness(&stale, &path, "specs", "lock", ui));
     }
     let keep = |name: &String| !args.update && !stale.platforms && old.images.contains_key(name);
     let asked: Vec<&String> = names.iter().filter(|name| !keep(name)).collect();
@@ -94,6 +118,9 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if problems.has_errors() {
         return failed(&mut inputs, problems, ui);
     }
+    if !args.no_facts {
+        problems.extend(lock_facts::add(&mut lock, &old, &for_facts, &|name, read| places.with(name, read), ui));
+    }
     inputs.report(ui, problems);
     let text = lock.to_text().map_err(|e| CommandError::operation(e.to_string()))?;
     let same = lock == old && path.exists();
@@ -105,8 +132,8 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// The names of all images, as written.
-fn wanted(inputs: &mut Inputs, ui: &Ui) -> Result<BTreeSet<String>, CommandError> {
+/// The names of all images, as written, and those whose facts count.
+fn wanted(inputs: &mut Inputs, ui: &Ui) -> Result<(BTreeSet<String>, lock_facts::Wanted), CommandError> {
     let compiled = compile(&inputs.to_compile(&std::collections::BTreeMap::new()));
     let names = images::names(&compiled.clusters, inputs);
     let wrong = compiled.diagnostics.has_errors() || inputs.diagnostics.has_errors();
@@ -115,7 +142,7 @@ fn wanted(inputs: &mut Inputs, ui: &Ui) -> Result<BTreeSet<String>, CommandError
         ui.failure(&format!("found {}; nothing was written", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
-    Ok(names)
+    Ok((names, lock_facts::Wanted::of(&compiled.clusters)))
 }
 
 fn failed(inputs: &mut Inputs, problems: Diagnostics, ui: &Ui) -> Result<Exit, CommandError> {
@@ -124,10 +151,11 @@ fn failed(inputs: &mut Inputs, problems: Diagnostics, ui: &Ui) -> Result<Exit, C
     Ok(Exit::Failed)
 }
 
-fn report_staleness(stale: &Staleness, path: &Path, ui: &Ui) -> Exit {
+/// Says in what a lock differs from what is asked for now by `whom`; `command` mends it.
+pub(super) fn report_staleness(stale: &Staleness, path: &Path, whom: &str, command: &str, ui: &Ui) -> Exit {
     let path = shown(path);
     if stale.is_fresh() {
-        ui.status(&format!("{path} belongs to the specs"));
+        ui.status(&format!("{path} belongs to the {whom}"));
         return Exit::Ok;
     }
     let mut parts = Vec::new();
@@ -139,11 +167,12 @@ fn report_staleness(stale: &Staleness, path: &Path, ui: &Ui) -> Exit {
     if stale.platforms {
         parts.push("other platforms are asked for".to_owned());
     }
-    ui.failure(&format!("{path} does not belong to the specs: {}", parts.join("; ")), Some("run `flux-gen lock`"));
+    let help = format!("run `flux-gen {command}`");
+    ui.failure(&format!("{path} does not belong to the {whom}: {}", parts.join("; ")), Some(&help));
     Exit::Drift
 }
 
-fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> {
+pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> {
     let open = |path: &PathBuf| {
         let layout = Layout::open(path, &Limits::default()).map_err(|e| super::registry::failed(&e))?;
         Ok((shown(path), layout))
@@ -151,14 +180,10 @@ fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> 
     paths.iter().map(open).collect()
 }
 
-fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Result<LockedImage, Error> {
+pub(super) fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Result<LockedImage, Error> {
     let reference: Reference = name.parse()?;
-    let full = reference.to_string();
-    for (path, layout) in &places.files {
-        let named = [name, full.as_str()].into_iter().find_map(|name| layout.find(Some(name)).ok());
-        if let Some(root) = named {
-            return answer(name, layout, root, platforms, Origin::File(path.clone()));
-        }
+    if let Some((path, layout, root)) = places.file(name) {
+        return answer(name, layout, root, platforms, Origin::File(path.to_owned()));
     }
     let repository = Repository::to_pull(&places.client, &reference);
     let wanted = match (reference.digest(), reference.tag_or_latest()) {
@@ -171,7 +196,7 @@ fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Resul
     answer(name, source, &root, platforms, Origin::Registry)
 }
 
-fn no_answer(name: &str, error: &Error) -> Diagnostic {
+pub(super) fn no_answer(name: &str, error: &Error) -> Diagnostic {
     let made = Diagnostic::global_error(codes::LOCK_NO_ANSWER, format!("{name}: {error}"));
     match error.advice() {
         Some(help) => made.help(help),
@@ -180,7 +205,7 @@ fn no_answer(name: &str, error: &Error) -> Diagnostic {
 }
 
 /// What to say when a name means something else than before.
-fn moved(name: &str, old: Option<&LockedImage>, new: &LockedImage) -> Option<Diagnostic> {
+pub(super) fn moved(name: &str, old: Option<&LockedImage>, new: &LockedImage) -> Option<Diagnostic> {
     let old = old.filter(|old| old.digest != new.digest)?;
     let message = format!("{name} was {} and is {} now", old.digest, new.digest);
     Some(Diagnostic::global_warning(codes::LOCK_MOVED, message).help("review it as you would a new version"))

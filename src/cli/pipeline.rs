@@ -9,11 +9,13 @@ use clap::Args;
 
 use super::error::CommandError;
 use super::images;
+use super::mirror;
 use super::project::Found;
 use super::report::{SourceText, Tally};
 use super::sources::{self, Surroundings};
 use super::ui::Ui;
 use super::view::pin::read_all;
+use crate::airgap::rewrite::Rewriter;
 use crate::bundle::survey::Scope;
 use crate::bundle::{SourceRef, sha256_hex};
 use crate::compile::Input;
@@ -80,6 +82,8 @@ pub(crate) struct Inputs {
     pub(crate) locked: bool,
     /// Whether the project has a lock of images.
     pub(crate) has_lock: bool,
+    /// What writes references behind the gap, if the project has a mirror.
+    pub(crate) mirror: Option<Rewriter>,
     sources: SourceMap,
     /// Names to show, in the order of the sources.
     shown: Vec<String>,
@@ -105,6 +109,8 @@ impl Inputs {
             Ok(lock) => {
                 self.has_lock = lock.is_some();
                 self.documents.images = lock.as_ref().map(images::pins).unwrap_or_default();
+                self.documents.facts = lock.as_ref().map(images::facts).unwrap_or_default();
+                self.mirror = mirror::of_project(self.project.written.as_ref(), lock.as_ref(), &mut self.diagnostics);
             }
             Err(problem) => self.diagnostics.push(*problem),
         }
@@ -126,6 +132,7 @@ impl Inputs {
             set: args.set.clone(),
             locked: args.locked,
             has_lock: false,
+            mirror: None,
             documents: Documents::default(),
             project,
             diagnostics,
@@ -192,6 +199,18 @@ impl Inputs {
     pub(crate) fn source_ref(&self, file: FileId) -> SourceRef {
         let none = || SourceRef { path: String::new(), sha256: sha256_hex(b"") };
         self.refs.get(file.0 as usize).cloned().unwrap_or_else(none)
+    }
+
+    /// The files that were read: path seen from the project's folder, and the path itself. Standard input is `-`.
+    pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
+        let one = |(path, shown): (&SourceRef, &String)| {
+            let of_project = self.project.file.as_ref().filter(|file| sources::shown(file) == *shown);
+            match of_project {
+                Some(file) => (sources::origin(file, &self.project.root), file.clone()),
+                None => (path.path.clone(), PathBuf::from(shown)),
+            }
+        };
+        self.refs.iter().zip(&self.shown).map(one).collect()
     }
 
     /// Prints what was found so far and `more`.

@@ -41,26 +41,9 @@ impl RegistryArgs {
     /// # Errors
     /// When a file cannot be read.
     pub(crate) fn client(&self) -> Result<Arc<Client>, CommandError> {
-        let mut authorities = Vec::new();
-        for file in &self.ca {
-            let bytes = fs::read(file).map_err(|e| CommandError::file("read", file, &e))?;
-            authorities.push((file.display().to_string(), bytes));
-        }
-        let either = |upper: &str, lower: &str| text(lower).or_else(|| text(upper));
-        let proxies = Proxies {
-            http: either("HTTP_PROXY", "http_proxy"),
-            https: either("HTTPS_PROXY", "https_proxy"),
-            no_proxy: either("NO_PROXY", "no_proxy"),
-        };
-        // Clients that failed together are not to come back together. Without random numbers they do.
-        let seed = getrandom::u64().unwrap_or_default();
         let options = ClientOptions {
-            timeout: Duration::from_secs(self.timeout),
-            retry: RetryPolicy { seed, ..RetryPolicy::default() },
             plain_http: self.plain_http.iter().cloned().collect::<BTreeSet<_>>(),
-            authorities,
-            proxies,
-            ..ClientOptions::default()
+            ..client_options(&self.ca, self.timeout)?
         };
         let path = |name: &str| text(name).map(PathBuf::from);
         let places = Places {
@@ -79,6 +62,34 @@ impl RegistryArgs {
     pub(crate) fn transfer(&self, mount_from: &[String]) -> TransferOptions {
         TransferOptions { parallel: usize::from(self.parallel), mount_from: mount_from.to_vec() }
     }
+}
+
+/// How to talk to servers: authorities beside those of the system, seconds that a connection may stand still, and what the
+/// environment says of proxies.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(crate) fn client_options(ca: &[PathBuf], timeout: u64) -> Result<ClientOptions, CommandError> {
+    let mut authorities = Vec::new();
+    for file in ca {
+        let bytes = fs::read(file).map_err(|e| CommandError::file("read", file, &e))?;
+        authorities.push((file.display().to_string(), bytes));
+    }
+    let either = |upper: &str, lower: &str| text(lower).or_else(|| text(upper));
+    let proxies = Proxies {
+        http: either("HTTP_PROXY", "http_proxy"),
+        https: either("HTTPS_PROXY", "https_proxy"),
+        no_proxy: either("NO_PROXY", "no_proxy"),
+    };
+    // Clients that failed together are not to come back together. Without random numbers they do.
+    let seed = getrandom::u64().unwrap_or_default();
+    Ok(ClientOptions {
+        timeout: Duration::from_secs(timeout),
+        retry: RetryPolicy { seed, ..RetryPolicy::default() },
+        authorities,
+        proxies,
+        ..ClientOptions::default()
+    })
 }
 
 /// A variable that is set and not empty.

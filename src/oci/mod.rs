@@ -21,6 +21,7 @@ pub mod platform;
 pub mod reference;
 pub mod registry;
 pub mod source;
+pub(crate) mod tar;
 pub mod transfer;
 
 pub use descriptor::Descriptor;

@@ -26,6 +26,28 @@ record! {
         "patches" patches: List<Patch>,
         /// What the Kubernetes cluster has. MiniClusters are checked against it.
         "capacity" capacity: Capacity,
+        /// Where images come from, for sites that have registries of their own.
+        "images" images: Images,
+    }
+}
+
+record! {
+    /// Where images come from.
+    pub struct Images {
+        /// Registries that have the images instead of those that specs name. `build` writes references to them, and keeps the
+        /// original ones in the annotation `flux-gen.dev/original-images`. The longest `from` that fits an image counts.
+        "mirror" mirror: List<MirrorRule>,
+    }
+}
+
+record! {
+    /// A registry or a part of one, and what stands in its place.
+    pub struct MirrorRule {
+        /// Registry, or the beginning of its repositories: `ghcr.io`, `docker.io/library/`. Unset: every image that no other rule is
+        /// for; its registry becomes the first part of the repository (`site.example/hub/ghcr.io/a/b`), so that no two are mixed up.
+        "from" from: String,
+        /// Registry, or the beginning of its repositories, that has the images: `registry.site:5000/hub/`.
+        "to" to: String [Required],
     }
 }
 

@@ -48,6 +48,15 @@ impl BuildRecipe {
         (read, diagnostics)
     }
 
+    /// The images to build in, as written.
+    pub fn bases(&self) -> impl Iterator<Item = &Spanned<String>> {
+        let systems = match self {
+            Self::Source(recipe) => recipe.value.systems.as_ref(),
+            Self::Spack(recipe) => recipe.value.systems.as_ref(),
+        };
+        systems.into_iter().flat_map(|map| map.iter()).filter_map(|entry| entry.value.value.base.as_ref())
+    }
+
     /// Whether a recipe file is of one of these kinds, as far as that can be seen.
     #[must_use]
     pub fn is_one(bytes: &[u8]) -> bool {

@@ -9,6 +9,9 @@ use super::documents::{API_VERSION, KIND};
 use super::minicluster::Document;
 use super::project::Project;
 use super::recipe::Recipe;
+use super::recipe_common::RecipeDownload;
+use super::recipe_source::{SourcePackage, SourceRecipe};
+use super::recipe_spack::SpackRecipe;
 use super::record::{Field, Mark, Record, Shape, paragraph};
 use super::view::View;
 
@@ -48,10 +51,34 @@ pub fn view() -> Value {
     root(View::RECORD, "flux-gen view (view.yaml)")
 }
 
-/// The schema of `recipes/<name>/recipe.yaml`.
+/// The schema of `recipes/<name>/recipe.yaml`, whose fields depend on its kind.
 #[must_use]
 pub fn recipe() -> Value {
-    root(Recipe::RECORD, "flux-gen recipe (recipe.yaml)")
+    let mut definitions = Map::new();
+    let kinds: [(&'static Record, &[&str]); 3] =
+        [(Recipe::RECORD, &["tree", "image"]), (SourceRecipe::RECORD, &["source"]), (SpackRecipe::RECORD, &["spack"])];
+    let choices: Vec<Value> = kinds.iter().map(|(record, _)| reference(record, &mut definitions)).collect();
+    let mut words = |record: &str, field: &str, names: &[&str]| {
+        let property = &mut definitions[record]["properties"][field];
+        let mut names: Vec<Value> = names.iter().map(|name| json!(name)).collect();
+        if property["type"].is_array() {
+            names.push(Value::Null);
+        }
+        property["enum"] = Value::Array(names);
+    };
+    for (record, names) in kinds {
+        words(record.name, "kind", names);
+    }
+    words(SourceRecipe::RECORD.name, "libraries", &["copy", "none"]);
+    words(SourcePackage::RECORD.name, "build", &["autotools", "cmake", "make", "python", "script"]);
+    words(SpackRecipe::RECORD.name, "install", &["auto", "cache-only", "source"]);
+    definitions[RecipeDownload::RECORD.name]["properties"]["sha256"]["pattern"] = json!("^[0-9A-Fa-f]{64}$");
+    definitions.sort_keys();
+    json!({
+        "$schema": DIALECT, "title": "flux-gen recipe (recipe.yaml)",
+        "description": "`recipes/<name>/recipe.yaml`: where the tree of a view comes from. `kind` decides which fields there are.",
+        "type": "object", "required": ["kind"], "oneOf": choices, "$defs": definitions,
+    })
 }
 
 fn root(record: &'static Record, title: &str) -> Value {
@@ -108,6 +135,17 @@ fn or_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
+/// Names a record, whose schema goes to `definitions`.
+fn reference(record: &'static Record, definitions: &mut Map<String, Value>) -> Value {
+    if !definitions.contains_key(record.name) {
+        // First the name, so that a record that holds itself would end.
+        definitions.insert(record.name.to_owned(), Value::Null);
+        let schema = object(record, definitions);
+        definitions.insert(record.name.to_owned(), Value::Object(schema));
+    }
+    json!({ "$ref": format!("#/$defs/{}", record.name) })
+}
+
 fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Map<String, Value> {
     let schema = match shape {
         Shape::Text => json!({ "type": "string" }),
@@ -123,15 +161,7 @@ fn value(shape: Shape, definitions: &mut Map<String, Value>) -> Map<String, Valu
         Shape::Ignored => json!({}),
         Shape::List(item) => json!({ "type": "array", "items": value(item(), definitions) }),
         Shape::Map(item) => json!({ "type": "object", "additionalProperties": value(item(), definitions) }),
-        Shape::Record(record) => {
-            if !definitions.contains_key(record.name) {
-                // First the name, so that a record that holds itself would end.
-                definitions.insert(record.name.to_owned(), Value::Null);
-                let schema = object(record, definitions);
-                definitions.insert(record.name.to_owned(), Value::Object(schema));
-            }
-            json!({ "$ref": format!("#/$defs/{}", record.name) })
-        }
+        Shape::Record(record) => reference(record, definitions),
     };
     match schema {
         Value::Object(map) => map,

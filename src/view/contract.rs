@@ -164,7 +164,14 @@ fn flux(tree: &Tree, view: &[u8], report: &mut Report) {
         None => report.problems.error(codes::NO_FLUX, place, "there is no program flux", ""),
     }
     let package = group::packages(tree).into_iter().find(|package| package.name == "flux-core");
-    report.flux = package.map(|package| package.version).or_else(|| pkgconfig_version(tree, view));
+    let told = || pkgconfig_version(tree, view).or_else(|| header_version(tree, view));
+    report.flux = package.map(|package| package.version).or_else(told);
+}
+
+/// The first 64 KiB of a file of the view, as text.
+fn text(tree: &Tree, view: &[u8], names: &[&str]) -> Option<String> {
+    let (_, entry) = names.iter().find_map(|name| file(tree, view, name))?;
+    String::from_utf8(entry.content()?.open().ok()?.read_range(0, 64 << 10).ok()?).ok()
 }
 
 /// Whether the content of a file that is no program is looked at.
@@ -176,11 +183,18 @@ pub fn is_looked_into(path: &[u8]) -> bool {
 /// The version that `flux-core.pc` has.
 fn pkgconfig_version(tree: &Tree, view: &[u8]) -> Option<String> {
     let names = ["lib/pkgconfig/flux-core.pc", "lib64/pkgconfig/flux-core.pc"];
-    let (_, entry) = names.iter().find_map(|name| file(tree, view, name))?;
-    let bytes = entry.content()?.open().ok()?.read_range(0, 64 << 10).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
+    let text = text(tree, view, &names)?;
     let line = text.lines().find_map(|line| line.strip_prefix("Version:"))?;
     Some(line.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
+/// The version that Flux's header has: `#define FLUX_CORE_VERSION_STRING "0.79.0"`.
+fn header_version(tree: &Tree, view: &[u8]) -> Option<String> {
+    let text = text(tree, view, &["include/flux/core/version.h"])?;
+    let mut words = text.lines().map(str::split_whitespace).filter_map(|mut words| {
+        (words.next() == Some("#define") && words.next() == Some("FLUX_CORE_VERSION_STRING")).then(|| words.next())?
+    });
+    Some(words.next()?.trim_matches('"').to_owned()).filter(|version| !version.is_empty())
 }
 
 fn python(tree: &Tree, view: &[u8], report: &mut Report) {

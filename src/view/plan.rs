@@ -91,6 +91,22 @@ pub struct Plan {
     pub exclude: Vec<String>,
 }
 
+impl Plan {
+    /// Leaves these platforms, and the tags that name one of them or the whole.
+    ///
+    /// # Errors
+    /// The first platform that the view does not have.
+    pub fn only(&mut self, platforms: &[Platform]) -> Result<(), Platform> {
+        let has = |wanted: &&Platform| self.inputs.iter().any(|(platform, _)| platform == *wanted);
+        if let Some(unknown) = platforms.iter().find(|wanted| !has(wanted)) {
+            return Err(unknown.clone());
+        }
+        self.inputs.retain(|(platform, _)| platforms.contains(platform));
+        self.tags.retain(|tag| tag.platform.as_ref().is_none_or(|platform| platforms.contains(platform)));
+        Ok(())
+    }
+}
+
 /// Resolves a view. The plan is only to be used when no diagnostic is an error.
 #[must_use]
 pub fn resolve(name: &str, view: &View, recipe: &Recipe) -> (Option<Plan>, Diagnostics) {
@@ -218,7 +234,7 @@ impl Resolver {
         if written.value.starts_with("layout:") {
             return;
         }
-        let help = "write registry/name@sha256:..., or layout:PATH for an OCI layout or archive";
+        let help = "write registry/name@sha256:... or layout:PATH, or run `flux-gen recipe lock`, which pins tags";
         match written.value.parse::<Reference>() {
             Ok(reference) if reference.digest().is_some() => {}
             Ok(_) => {

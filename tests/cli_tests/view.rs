@@ -24,6 +24,30 @@ fn fails_with(run: &Run, code: &str) {
     assert!(run.stderr.contains(&format!("error[{code}]")), "{code}: {}", run.stderr);
 }
 
+/// What one machine makes: its platform, although nothing is there of the other.
+#[test]
+fn one_platform_of_two() {
+    let sandbox = project();
+    let view = sandbox.read("views/rocky-9/view.yaml");
+    let two = view
+        .replace("platforms: [linux/amd64]", "platforms: [linux/amd64, linux/arm64]")
+        .replace("helper: {", "helper: {linux/arm64: nowhere, ")
+        .replace("tags: [", "tags: [{name: arm-9, platform: linux/arm64}, ");
+    sandbox.write("views/rocky-9/view.yaml", &two);
+    let trees = "kind: tree\ntrees: {linux/amd64: {path: tree}, linux/arm64: {path: nowhere}}\n";
+    sandbox.write("recipes/mine/recipe.yaml", trees);
+    assert_eq!(sandbox.run(&["view", "build", "rocky-9"]).exit, 1);
+    let build = sandbox.run(&["view", "build", "rocky-9", "--platform", "linux/amd64", "-o", "part"]);
+    assert_eq!(build.exit, 0, "{build:?}");
+    let index = sandbox.read("part/index.json");
+    assert!(index.contains("tag-9") && index.contains("amd-9") && !index.contains("arm-9"), "{index}");
+    assert_eq!(sandbox.run(&["view", "verify", "layout:part:tag-9"]).exit, 0);
+    let unknown = sandbox.run(&["view", "build", "rocky-9", "--platform", "linux/s390x"]);
+    assert_eq!(unknown.exit, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("the view `rocky-9` is not made for linux/s390x"), "{unknown:?}");
+    assert!(unknown.stderr.contains("its view.yaml has linux/amd64, linux/arm64"), "{unknown:?}");
+}
+
 #[test]
 fn list_plan_build_verify_inspect_diff() {
     let sandbox = project();

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use flux_gen::diag::SourceMap;
 use flux_gen::spec::BuildRecipe;
+use flux_gen::spec::pins::ImagePins;
 use flux_gen::view::engine::{self, BuildOptions, Built, Choice, Engine, Event, Job, Kind, check, diagnostic, find};
-use flux_gen::view::recipe::fetch::Fetcher;
 use flux_gen::view::recipe::{Arch, Plan, plan, resolve};
 
+use crate::fetching::fetcher;
 use crate::shipped::load;
 
 /// A container engine that keeps a log, knows which containers and images there are, and misbehaves where `fault` says so.
@@ -99,16 +100,35 @@ impl Bench {
     }
 
     fn plan(&self, text: &str) -> Plan {
+        self.plan_for(text, Arch::Amd64)
+    }
+
+    fn plan_for(&self, text: &str, arch: Arch) -> Plan {
         let mut sources = SourceMap::new();
         let (written, mut diagnostics) = BuildRecipe::read(&mut sources, "r", text.as_bytes().to_vec());
-        let recipe = resolve("hello", &self.recipe(), &written.unwrap(), &mut diagnostics).unwrap();
-        plan(&recipe, "one", Arch::Amd64).unwrap()
+        let recipe = resolve("hello", &self.recipe(), &written.unwrap(), &ImagePins::new(), &mut diagnostics).unwrap();
+        plan(&recipe, "one", arch).unwrap()
+    }
+
+    /// Builds with some engine for some architecture; gives the tree and the events, or the error as it is shown.
+    fn build_with(&self, engine: &Engine, arch: Arch, allow_emulation: bool) -> Result<(String, Vec<Event>), String> {
+        let plan = self.plan_for(RECIPE, arch);
+        let options =
+            BuildOptions { cache: self.cache(), engine: engine.clone(), jobs: 3, allow_emulation, again: false };
+        let fetcher = fetcher(&self.cache(), Vec::new());
+        let mut events = Vec::new();
+        let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
+        let built = built.map_err(|e| {
+            let d = diagnostic(&e);
+            format!("{}: {}", d.code.id, d.message)
+        })?;
+        Ok((fs::read_to_string(built.tree).unwrap(), events))
     }
 
     /// Builds and returns the tree or the error as it is shown, and the events.
     fn build(&self) -> (Result<Built, String>, Vec<Event>) {
         let plan = self.plan(RECIPE);
-        let fetcher = Fetcher::new(&self.cache(), Vec::new(), &[]).pause(Duration::from_millis(1));
+        let fetcher = fetcher(&self.cache(), Vec::new());
         let options =
             BuildOptions { cache: self.cache(), engine: self.engine(), jobs: 3, allow_emulation: false, again: false };
         let mut events = Vec::new();
@@ -246,7 +266,7 @@ fn downloads_that_fail_stop_before_the_engine_starts() {
     ] {
         let source = format!("source:\n      url: {url}\n      sha256: {}", "0".repeat(64));
         let plan = bench.plan(&RECIPE.replace("folder: src", &source));
-        let fetcher = Fetcher::new(&bench.cache(), Vec::new(), &[]).pause(Duration::from_millis(1));
+        let fetcher = fetcher(&bench.cache(), Vec::new());
         let options = BuildOptions {
             cache: bench.cache(),
             engine: bench.engine(),
@@ -266,7 +286,7 @@ fn a_recipe_that_changes_meanwhile_and_a_cache_that_is_a_file() {
     let bench = Bench::new(Kind::Buildah);
     let plan = bench.plan(RECIPE);
     fs::write(bench.recipe().join("src/Makefile"), "all: other\n").unwrap();
-    let fetcher = Fetcher::new(&bench.cache(), Vec::new(), &[]);
+    let fetcher = fetcher(&bench.cache(), Vec::new());
     let mut options =
         BuildOptions { cache: bench.cache(), engine: bench.engine(), jobs: 1, allow_emulation: false, again: false };
     let build = |options: &BuildOptions| {
@@ -329,6 +349,62 @@ fn wait_for(condition: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("it does not come to that");
+}
+
+/// A BuildKit daemon far away, as `buildctl` shows it.
+const BUILDCTL: &str = r#"#!/bin/sh
+here=${0%/*}
+echo "$*" >> "$here/log"
+fault=$(cat "$here/fault" 2>/dev/null)
+[ "$1" = --addr ] && shift 2
+case "$1" in
+    --version) echo 'buildctl github.com/moby/buildkit v0.12.5 bac3f2b' ;;
+    debug) echo "${fault:-arm64}" ;;
+    build)
+        for word; do case "$word" in type=local,dest=*) out=${word#type=local,dest=} ;; esac; done
+        echo '#9 0.1 ==> flux-gen step 1 of 2: flux 1' >&2
+        case "$fault" in gone) echo 'error: connection refused' >&2; exit 1 ;; esac
+        echo 'the tree' > "$out/tree.tar" ;;
+    *) exit 9 ;;
+esac
+"#;
+
+/// A machine of the right architecture behind a docker context, a podman connection or a BuildKit address needs no emulation.
+#[test]
+fn a_native_machine_far_away() {
+    for (text, place) in [
+        ("docker:arm", "--context arm"),
+        ("podman:arm", "--connection arm"),
+        ("buildkit:tcp://arm:1234", "--addr tcp://arm:1234"),
+    ] {
+        let choice: Choice = text.parse().unwrap();
+        let bench = Bench::new(choice.kind);
+        if choice.kind == Kind::Buildkit {
+            fs::write(bench.bin().join("buildctl"), BUILDCTL).unwrap();
+        } else {
+            bench.fault("machine echo arm64; exit");
+        }
+        let engine = find(Some(&choice), bench.bin().as_os_str()).unwrap();
+        let built = bench.build_with(&engine, Arch::Arm64, false);
+        assert_eq!(built.as_ref().map(|(tree, _)| tree.as_str()), Ok("the tree\n"), "{text}");
+        assert_eq!(built.unwrap().1.iter().filter(|e| matches!(e, Event::Warning(_))).count(), 0);
+        assert!(bench.log().lines().all(|line| line.starts_with(place)), "{}", bench.log());
+        assert!(bench.log().contains("linux/arm64"), "{}", bench.log());
+        // The same machine for the other architecture would emulate: not without being allowed, and never silently.
+        let refused = bench.build_with(&engine, Arch::Amd64, false).unwrap_err();
+        assert!(
+            refused.starts_with("FG898: the engine is on a machine for arm64, and the view is for amd64"),
+            "{refused}"
+        );
+        let (_, events) = bench.build_with(&engine, Arch::Amd64, true).unwrap();
+        assert!(matches!(&events[0], Event::Warning(text) if text.contains("emulates amd64 on arm64")), "{events:?}");
+    }
+    let bench = Bench::new(Kind::Buildkit);
+    fs::write(bench.bin().join("buildctl"), BUILDCTL).unwrap();
+    let engine = find(Some(&"buildkit:tcp://arm:1".parse().unwrap()), bench.bin().as_os_str()).unwrap();
+    let lost = bench.fault("gone").build_with(&engine, Arch::Arm64, true).unwrap_err();
+    assert!(lost.starts_with("FG858: ") && lost.contains("connection refused"), "{lost}");
+    bench.is_clean();
 }
 
 /// What each engine is asked, for one plan. A review of these lines is a review of the adapters.

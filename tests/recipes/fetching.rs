@@ -8,8 +8,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flux_gen::bundle::sha256_hex;
+use flux_gen::oci::registry::{ClientOptions, Files, Proxies, RetryPolicy};
 use flux_gen::view::recipe::Download;
 use flux_gen::view::recipe::fetch::{FetchError, FetchEvent, Fetcher};
+
+/// Files over a connection that waits for nothing; what it would have waited goes to the list.
+pub(crate) fn quick(waited: &Arc<Mutex<Vec<Duration>>>) -> ClientOptions {
+    let list = Arc::clone(waited);
+    let sleep = Arc::new(move |wait| list.lock().unwrap().push(wait));
+    let retry = RetryPolicy { attempts: 4, ..RetryPolicy::default() };
+    ClientOptions { retry, sleep, system_roots: false, ..ClientOptions::default() }
+}
+
+/// Downloads to a cache that wait for nothing.
+pub(crate) fn fetcher(cache: &Path, mirrors: Vec<String>) -> Fetcher {
+    Fetcher::new(cache, mirrors, Files::new(quick(&Arc::default())).unwrap())
+}
 
 /// What the server does with one request: the answer, byte by byte, before it closes the connection.
 type Answer = Vec<u8>;
@@ -69,7 +83,7 @@ fn download(address: &str, body: &[u8]) -> Download {
 
 fn fetch(cache: &Path, mirrors: &[&str], download: &Download) -> (Result<Vec<u8>, FetchError>, Vec<FetchEvent>) {
     let mirrors = mirrors.iter().map(|m| (*m).to_owned()).collect();
-    let fetcher = Fetcher::new(cache, mirrors, &[]).pause(Duration::from_millis(1));
+    let fetcher = fetcher(cache, mirrors);
     let mut events = Vec::new();
     let result = fetcher.fetch(download, &mut |event| events.push(event)).map(|path| fs::read(path).unwrap());
     (result, events)
@@ -161,6 +175,7 @@ fn servers_that_are_busy_are_asked_again_and_others_are_not() {
         let number = &status[..3];
         assert_eq!(error, format!("a.tar cannot be downloaded: {}/a.tar: the server answers {number}", bad.address));
         assert_eq!(bad.asked.lock().unwrap().len(), requests, "{status}");
+        assert_eq!(left(cache.path()), [sha256(b"x")]);
     }
 }
 
@@ -195,4 +210,107 @@ fn two_at_once_download_once() {
 fn a_cache_that_cannot_be_written() {
     let error = fetch(Path::new("/dev/null/cache"), &[], &download("http://127.0.0.1:1", b"x")).0.unwrap_err();
     assert!(matches!(error, FetchError::Io { .. }), "{error}");
+}
+
+/// The options of a fetch, what it waited, and how it ended.
+fn fetch_with(options: ClientOptions, download: &Download) -> Result<Vec<u8>, String> {
+    let cache = tempfile::tempdir().unwrap();
+    let fetcher = Fetcher::new(cache.path(), Vec::new(), Files::new(options).unwrap());
+    let path = fetcher.fetch(download, &mut |_| {}).map_err(|e| e.to_string())?;
+    Ok(fs::read(path).unwrap())
+}
+
+#[test]
+fn redirects_are_followed_and_told() {
+    let body = b"moved".to_vec();
+    let there = server(vec![answer("200 OK", "", &body)]);
+    let to = |location: &str| server(vec![answer("302 Found", &format!("location: {location}\r\n"), b"")]);
+    let here = to(&format!("{}/other.tar", there.address));
+    assert_eq!(fetch_with(quick(&Arc::default()), &download(&here.address, &body)).unwrap(), body);
+    assert_eq!(*there.asked.lock().unwrap(), ["GET /other.tar"]);
+    for (location, why) in [
+        ("/a.tar", "too many redirects"),
+        ("ftp://example.org/a.tar", "it redirects to what is no web address"),
+        ("http://[", "it redirects to what is no address"),
+    ] {
+        let error = fetch_with(quick(&Arc::default()), &download(&to(location).address, &body)).unwrap_err();
+        assert!(error.ends_with(why), "{location}: {error}");
+    }
+    let nowhere = server(vec![answer("301 Moved Permanently", "", b"")]);
+    let error = fetch_with(quick(&Arc::default()), &download(&nowhere.address, &body)).unwrap_err();
+    assert!(error.ends_with("it redirects to nowhere"), "{error}");
+}
+
+#[test]
+fn the_wait_that_a_server_asks_for() {
+    let busy = |seconds: &str| answer("429 Too Many Requests", &format!("retry-after: {seconds}\r\n"), b"");
+    let waited = Arc::default();
+    let good = server(vec![busy("7"), answer("200 OK", "", b"x")]);
+    assert_eq!(fetch_with(quick(&waited), &download(&good.address, b"x")).unwrap(), b"x");
+    assert_eq!(*waited.lock().unwrap(), [Duration::from_secs(7)]);
+    // Longer than anybody wants to wait.
+    let rude = server(vec![busy("86400")]);
+    let error = fetch_with(quick(&waited), &download(&rude.address, b"x")).unwrap_err();
+    assert!(error.ends_with("the server answers 429"), "{error}");
+    assert_eq!((rude.asked.lock().unwrap().len(), waited.lock().unwrap().len()), (1, 1));
+}
+
+#[test]
+fn a_server_that_stands_still() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    // Connections are taken by the kernel, and nobody answers.
+    let options = ClientOptions {
+        timeout: Duration::from_millis(50),
+        retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
+        ..quick(&Arc::default())
+    };
+    let error = fetch_with(options, &download(&address, b"x")).unwrap_err();
+    assert!(error.ends_with("no progress for too long"), "{error}");
+}
+
+#[test]
+fn an_authority_that_is_not_known_and_one_that_is() {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (der, key) = (made.cert.der().clone(), made.signing_key.serialize_der());
+    let pem = made.cert.pem();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![der], rustls::pki_types::PrivateKeyDer::Pkcs8(key.into()))
+            .unwrap();
+        let config = Arc::new(config);
+        for stream in listener.incoming() {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = BufReader::new(rustls::StreamOwned::new(connection, stream.unwrap()));
+            let mut line = String::new();
+            // A client that does not trust us hangs up here.
+            while stream.read_line(&mut line).is_ok_and(|n| n > 2) {
+                line.clear();
+            }
+            let _ = stream.get_mut().write_all(&answer("200 OK", "", b"x"));
+        }
+    });
+    let wanted = download(&address, b"x");
+    let error = fetch_with(quick(&Arc::default()), &wanted).unwrap_err();
+    assert!(error.ends_with("its certificate is signed by an authority that is not known here"), "{error}");
+    let trusting =
+        ClientOptions { authorities: vec![("ca.pem".to_owned(), pem.into_bytes())], ..quick(&Arc::default()) };
+    assert_eq!(fetch_with(trusting, &wanted).unwrap(), b"x");
+}
+
+#[test]
+fn a_proxy_is_asked() {
+    // It refuses, which shows that it was asked; nothing of the address is resolved here.
+    let proxy = server(vec![answer("403 Forbidden", "", b"")]);
+    let proxies = Proxies { http: Some(proxy.address.clone()), ..Proxies::default() };
+    let options = ClientOptions { proxies, ..quick(&Arc::default()) };
+    let error = fetch_with(options, &download("http://files.invalid", b"x")).unwrap_err();
+    assert!(error.starts_with("a.tar cannot be downloaded: http://files.invalid/a.tar: "), "{error}");
+    assert!(!proxy.asked.lock().unwrap().is_empty());
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use flux_gen::diag::{Diagnostics, Severity, SourceMap};
 use flux_gen::spec::BuildRecipe;
+use flux_gen::spec::pins::ImagePins;
 use flux_gen::view::recipe::{Recipe, resolve};
 
 const SOURCE: &str = "kind: source
@@ -36,7 +37,7 @@ fn read(text: &str) -> (Option<Recipe>, Vec<String>) {
     symlink("/etc/passwd", folder.path().join("out")).unwrap();
     let mut sources = SourceMap::new();
     let (written, mut diagnostics) = BuildRecipe::read(&mut sources, "recipe.yaml", text.as_bytes().to_vec());
-    let recipe = written.as_ref().and_then(|w| resolve("test", folder.path(), w, &mut diagnostics));
+    let recipe = written.as_ref().and_then(|w| resolve("test", folder.path(), w, &ImagePins::new(), &mut diagnostics));
     (recipe, lines(&sources, diagnostics))
 }
 
@@ -149,7 +150,7 @@ fn a_checksum_of_others_is_a_note() {
     let mut sources = SourceMap::new();
     let text = format!("{SOURCE}      checksum-from: somebody\n");
     let (written, mut diagnostics) = BuildRecipe::read(&mut sources, "recipe.yaml", text.into_bytes());
-    resolve("test", std::path::Path::new("."), &written.unwrap(), &mut diagnostics).unwrap();
+    resolve("test", std::path::Path::new("."), &written.unwrap(), &ImagePins::new(), &mut diagnostics).unwrap();
     let notes: Vec<(&str, Severity)> = diagnostics.iter().map(|d| (d.code.id, d.severity)).collect();
     assert_eq!(notes, [("FG852", Severity::Note)]);
 }

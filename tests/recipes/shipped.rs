@@ -6,7 +6,8 @@ use std::path::Path;
 
 use flux_gen::diag::SourceMap;
 use flux_gen::spec::BuildRecipe;
-use flux_gen::view::recipe::{Arch, How, Plan, Recipe, plan, resolve};
+use flux_gen::spec::pins::ImagePins;
+use flux_gen::view::recipe::{Arch, How, Origin, Plan, Recipe, plan, resolve};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -17,7 +18,7 @@ pub(crate) fn load(name: &str) -> Recipe {
     let mut sources = SourceMap::new();
     let bytes = fs::read(folder.join("recipe.yaml")).unwrap();
     let (written, mut diagnostics) = BuildRecipe::read(&mut sources, "recipe.yaml", bytes);
-    let recipe = resolve(name, &folder, &written.unwrap(), &mut diagnostics).unwrap();
+    let recipe = resolve(name, &folder, &written.unwrap(), &ImagePins::new(), &mut diagnostics).unwrap();
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     recipe
 }
@@ -81,7 +82,7 @@ fn one_plan_as_a_whole() {
     let mut text = plan.containerfile.clone();
     for (name, file) in &plan.files {
         // Most steps look alike.
-        if ["system/", "build/run.sh", "build/steps/080", "build/steps/100"].iter().any(|start| name.starts_with(start))
+        if ["system/", "build/run.sh", "build/steps/110", "build/steps/130"].iter().any(|start| name.starts_with(start))
         {
             writeln!(text, "\n##### {name}\n{file}").unwrap();
         }
@@ -170,6 +171,17 @@ fn a_key_changes_with_everything_that_counts_and_with_nothing_else() {
         plan(&recipe, "rocky-9", Arch::Amd64).unwrap().key
     };
     let plain = key(&|_| {});
+    let words = key(&|r| {
+        if let How::Source(source) = &mut r.how {
+            for package in &mut source.packages {
+                if let Origin::Download(download) = &mut package.origin {
+                    download.checksum_from = Some("somebody else".to_owned());
+                }
+            }
+        }
+        r.description = "other words".to_owned();
+    });
+    assert_eq!(plain, words);
     assert_eq!(plain, key(&|_| {}));
     type Change = Box<dyn Fn(&mut Recipe)>;
     let package = |change: fn(&mut flux_gen::view::recipe::Package)| -> Change {

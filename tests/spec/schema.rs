@@ -149,3 +149,63 @@ fn schema_of_the_project_file_agrees_with_its_reader() {
         assert_eq!((validator.is_valid(&value), !read.1.has_errors()), (expected, expected), "{value}");
     }
 }
+
+/// The value of a YAML text, by another reader than ours.
+fn yaml(text: &str) -> Value {
+    serde_norway::from_str(text).unwrap()
+}
+
+#[test]
+fn schema_of_recipes_agrees_with_their_reader() {
+    let validator = jsonschema::validator_for(&schema::recipe()).unwrap();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in [
+        "recipes/flux/recipe.yaml",
+        "recipes/flux-spack/recipe.yaml",
+        "recipes/debian-12/recipe.yaml",
+        "recipes/debian-12-again/recipe.yaml",
+    ] {
+        let value = yaml(&std::fs::read_to_string(root.join(file)).unwrap());
+        assert!(validator.is_valid(&value), "{file}: {:?}", validator.iter_errors(&value).next());
+    }
+    let source = "kind: source\nsystems: {one: {base: b}}\npackages: [{name: a, version: '1', folder: a}]\n";
+    let spack = "kind: spack\nsystems: {one: {base: b}}\nspecs: [flux-core]\n";
+    for (text, expected) in [
+        (source.to_owned(), true),
+        (format!("{source}libraries: copy\n"), true),
+        (format!("{source}libraries: null\n"), true),
+        (format!("{source}libraries: some\n"), false),
+        (format!("{source}specs: [flux-core]\n"), false),
+        (source.replace("folder: a", "build: ninja"), false),
+        (source.replace("folder: a", "source: {url: 'https://a/b', sha256: abc}"), false),
+        (source.replace("version: '1'", "version: 1"), false),
+        (source.replace("kind: source", "kind: make"), false),
+        (source.replace("kind: source\n", ""), false),
+        (spack.to_owned(), true),
+        (format!("{spack}install: cache-only\noffline: true\n"), true),
+        (format!("{spack}install: never\n"), false),
+        (format!("{spack}packages: []\n"), false),
+        ("kind: tree\ntrees: {linux/amd64: {path: a, prefix: /opt/software/a}}\n".to_owned(), true),
+        ("kind: tree\ntrees: {linux/amd64: {prefix: a}}\n".to_owned(), false),
+        ("kind: image\nimage: a@sha256:b\n".to_owned(), true),
+        ("kind: image\nsystems: {}\n".to_owned(), false),
+    ] {
+        assert_eq!(validator.is_valid(&yaml(&text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn every_field_of_recipes_is_in_the_schema_with_its_description() {
+    let schema = schema::recipe();
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        assert!(definition["description"].as_str().is_some_and(|d| !d.is_empty()), "{name}");
+        for (field, property) in definition["properties"].as_object().unwrap() {
+            assert!(property["description"].as_str().is_some_and(|d| !d.is_empty()), "{name}.{field}");
+        }
+    }
+    for name in
+        ["SourceRecipe", "SourcePackage", "SourcePatch", "RecipeSystem", "RecipeDownload", "SpackRecipe", "SpackMirror"]
+    {
+        assert!(schema["$defs"].get(name).is_some(), "{name}");
+    }
+}

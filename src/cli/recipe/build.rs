@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use x509_cert::der::Encode;
 
 use super::load::{Recipes, SelectArgs};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
+use crate::cli::registry::client_options;
 use crate::cli::report::plural;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::Diagnostics;
+use crate::oci::registry::Files;
 use crate::view::engine::{self, BuildError, BuildOptions, Choice, Event, diagnostic};
 use crate::view::recipe::Download;
 use crate::view::recipe::fetch::{FetchEvent, Fetcher};
@@ -32,6 +33,9 @@ struct FetchOptions {
     /// Trust these certificates (PEM) too when downloading.
     #[arg(long, value_name = "FILE")]
     ca: Vec<PathBuf>,
+    /// Seconds that a download may stand still.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
+    timeout: u64,
 }
 
 /// Download what recipes need, so that building needs no network for it.
@@ -87,16 +91,9 @@ pub(crate) fn cache(named: Option<&Path>) -> Result<PathBuf, CommandError> {
 }
 
 fn fetcher(options: &FetchOptions, cache: &Path) -> Result<Fetcher, CommandError> {
-    let mut roots = Vec::new();
-    for path in &options.ca {
-        let bytes = fs::read(path).map_err(|e| CommandError::file("read", path, &e))?;
-        let failed =
-            |e: x509_cert::der::Error| CommandError::operation(format!("{} holds no certificates: {e}", shown(path)));
-        for certificate in x509_cert::Certificate::load_pem_chain(&bytes).map_err(failed)? {
-            roots.push(certificate.to_der().map_err(failed)?);
-        }
-    }
-    Ok(Fetcher::new(cache, options.mirror.clone(), &roots))
+    let how = client_options(&options.ca, options.timeout)?;
+    let files = Files::new(how).map_err(|error| crate::cli::registry::failed(&error))?;
+    Ok(Fetcher::new(cache, options.mirror.clone(), files))
 }
 
 /// Shows downloads: a bar on a terminal, else a line for each.
@@ -127,7 +124,7 @@ impl<'a> Downloads<'a> {
                 self.bar.set_position(have);
             }
             FetchEvent::Progress(have) => self.bar.set_position(have),
-            FetchEvent::Retry(reason) => self.line(&format!("{}: {reason}; trying again", download.file)),
+            FetchEvent::Retry(reason) => self.line(&format!("{}: {reason}", download.file)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::lock;
 use crate::cli::error::CommandError;
 use crate::cli::project::Found;
 use crate::cli::report::{SourceText, Tally};
@@ -24,8 +25,8 @@ pub(super) struct SelectArgs {
     /// System, as the recipe names it [default: all of them].
     #[arg(long, value_name = "SYSTEM")]
     pub(super) system: Option<String>,
-    /// Architecture: amd64 or arm64 [default: both].
-    #[arg(long, value_name = "ARCH", value_parser = parse_arch)]
+    /// Architecture: amd64 or arm64, also as linux/amd64 [default: both].
+    #[arg(long, visible_alias = "platform", value_name = "ARCH", value_parser = parse_arch)]
     pub(super) arch: Option<Arch>,
     #[command(flatten)]
     pub(super) place: PlaceArgs,
@@ -39,8 +40,18 @@ pub(super) struct PlaceArgs {
     pub(super) recipes: Option<PathBuf>,
 }
 
+impl PlaceArgs {
+    /// The folder with recipes.
+    pub(super) fn root(&self, sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Result<PathBuf, CommandError> {
+        match &self.recipes {
+            Some(folder) => Ok(folder.clone()),
+            None => Ok(Found::find(None, sources, diagnostics)?.inside("recipes")),
+        }
+    }
+}
+
 fn parse_arch(text: &str) -> Result<Arch, String> {
-    Arch::parse(text).ok_or_else(|| "it can be amd64 or arm64".to_owned())
+    Arch::parse(text).ok_or_else(|| "it can be amd64 or arm64, or linux/amd64 or linux/arm64".to_owned())
 }
 
 /// Recipes that were read, with their folders.
@@ -57,10 +68,8 @@ impl Recipes {
     pub(super) fn load(place: &PlaceArgs, name: Option<&str>) -> Result<Self, CommandError> {
         let mut sources = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
-        let root = match &place.recipes {
-            Some(folder) => folder.clone(),
-            None => Found::find(None, &mut sources, &mut diagnostics)?.inside("recipes"),
-        };
+        let root = place.root(&mut sources, &mut diagnostics)?;
+        let pins = lock::pins(&root)?;
         let names = match name {
             Some(name) => vec![name.to_owned()],
             None => names(&root)?,
@@ -72,7 +81,7 @@ impl Recipes {
             let bytes = fs::read(&file).map_err(|e| CommandError::file("read the recipe", &file, &e))?;
             let (written, problems) = BuildRecipe::read(&mut sources, shown(&file), bytes);
             diagnostics.extend(problems);
-            let recipe = written.as_ref().and_then(|w| resolve(&name, &folder, w, &mut diagnostics));
+            let recipe = written.as_ref().and_then(|w| resolve(&name, &folder, w, &pins, &mut diagnostics));
             all.extend(recipe.map(|recipe| (folder, recipe)));
         }
         Ok(Self { all, sources, diagnostics })
@@ -122,7 +131,7 @@ fn text_of(id: crate::diag::FileId, file: &crate::diag::SourceFile) -> SourceTex
 }
 
 /// Names of the folders that hold a recipe, in order.
-fn names(root: &Path) -> Result<Vec<String>, CommandError> {
+pub(super) fn names(root: &Path) -> Result<Vec<String>, CommandError> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
         Err(e) if e.kind() == ErrorKind::NotFound => {

@@ -2,9 +2,11 @@
 
 mod build;
 mod load;
+mod lock;
 mod plan;
 
 pub(crate) use build::cache;
+pub(crate) use lock::pins;
 pub(crate) use plan::as_text;
 
 use clap::{Args, Subcommand};
@@ -28,6 +30,7 @@ enum RecipeCommand {
     List(plan::ListArgs),
     Plan(plan::PlanArgs),
     Render(plan::RenderArgs),
+    Lock(lock::LockArgs),
     Fetch(build::FetchArgs),
     Build(build::BuildArgs),
 }
@@ -37,6 +40,7 @@ pub(crate) fn run(args: &RecipeArgs, ui: &Ui) -> Result<Exit, CommandError> {
         RecipeCommand::List(args) => plan::list(args, ui),
         RecipeCommand::Plan(args) => plan::plan(args, ui),
         RecipeCommand::Render(args) => plan::render(args, ui),
+        RecipeCommand::Lock(args) => lock::run(args, ui),
         RecipeCommand::Fetch(args) => build::fetch(args, ui),
         RecipeCommand::Build(args) => build::build(args, ui),
     }

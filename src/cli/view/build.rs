@@ -14,14 +14,16 @@ use crate::cli::report::plural;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::{Diagnostics, Severity};
+use crate::oci::Platform;
 use crate::oci::layout::{LayoutWriter, WriteOptions};
 use crate::view::build::{self, BuildOptions, BuiltImage, Event};
 use crate::view::cache::Cache;
+use crate::view::plan::Plan;
 
 /// Build a view into an OCI layout.
 ///
 /// Reads the tree that the recipe names, checks it, cuts it into layers and packs them. The same tree gives the same digest
-/// on every machine and with any number of threads. Layers of files that have not changed since the last build are not read
+/// on every machine and with any number of threads. No code of the tree is run, so any machine makes images for any platform. Layers of files that have not changed since the last build are not read
 /// again. The time of everything in the image is SOURCE_DATE_EPOCH, or 0.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
@@ -32,6 +34,9 @@ pub(crate) struct BuildArgs {
     project: ProjectArgs,
     #[command(flatten)]
     registry: RegistryArgs,
+    /// Build this platform only. May be repeated. Other machines build the others; `view index` joins them.
+    #[arg(long, value_name = "PLATFORM")]
+    platform: Vec<Platform>,
     /// Folder for the layout [default: .flux-gen/views/NAME beside the project file].
     #[arg(short, long, value_name = "DIR", help_heading = "Output options")]
     output: Option<PathBuf>,
@@ -48,8 +53,9 @@ pub(crate) struct BuildArgs {
 
 pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut views = Views::open(&args.project, ui)?;
-    let plan = views.require(&args.name, ui)?;
-    views.require_trees(&args.name, ui)?;
+    let mut plan = views.require(&args.name, ui)?;
+    choose(&mut plan, &args.platform)?;
+    views.require_trees(&plan, ui)?;
     let output = args.output.clone().unwrap_or_else(|| layout_of(&views, &args.name));
     let mut options = options(&views, args.threads)?;
     if args.no_cache {
@@ -76,6 +82,19 @@ pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
     }
     ui.status(&format!("{}: {}", shown(&output), root.digest));
     Ok(Exit::Ok)
+}
+
+/// Leaves the platforms that were asked for, if any were.
+fn choose(plan: &mut Plan, wanted: &[Platform]) -> Result<(), CommandError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<String> = plan.inputs.iter().map(|(platform, _)| platform.to_string()).collect();
+    let wanted: Vec<Platform> = wanted.iter().map(Platform::normalised).collect();
+    plan.only(&wanted).map_err(|unknown| {
+        CommandError::usage(format!("the view `{}` is not made for {unknown}", plan.name))
+            .help(format!("its view.yaml has {}", known.join(", ")))
+    })
 }
 
 /// Where a view's layout is unless said otherwise.

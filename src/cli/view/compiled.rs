@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::sources::shown;
 use crate::diag::codes::{recipe as codes, view as view_codes};
 use crate::diag::{Diagnostic, Diagnostics, Severity};
+use crate::spec::pins::ImagePins;
 use crate::spec::recipe::TreeSource;
 use crate::spec::{BuildRecipe, Entry, Map, Recipe, Spanned, View};
 use crate::view::recipe::{Arch, Plan, plan, resolve};
@@ -43,11 +44,12 @@ pub(super) fn trees(
     written: &BuildRecipe,
     view: &View,
     cache: &Path,
+    pins: &ImagePins,
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<Compiled>> {
     // Bases that are not pinned are told by the commands of recipes.
     let mut found = Diagnostics::new();
-    let recipe = resolve(name, folder, written, &mut found);
+    let recipe = resolve(name, folder, written, pins, &mut found);
     diagnostics.extend(found.iter().filter(|d| d.severity == Severity::Error).cloned().collect());
     if found.has_errors() {
         return None;

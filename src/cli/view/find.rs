@@ -15,7 +15,8 @@ use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::codes::view as codes;
 use crate::diag::{Diagnostic, Diagnostics, SourceMap};
-use crate::spec::{BuildRecipe, Recipe, View};
+use crate::spec::pins::ImagePins;
+use crate::spec::{BuildRecipe, Recipe, Spanned, View};
 use crate::view::plan::{self, Plan};
 
 /// Folder of views beside the project file.
@@ -39,6 +40,8 @@ pub(super) struct Views {
     diagnostics: Diagnostics,
     /// Trees of views whose recipe compiles, by view.
     compiled: BTreeMap<String, Vec<Compiled>>,
+    /// What base images are pinned to.
+    pins: ImagePins,
 }
 
 impl Views {
@@ -46,7 +49,8 @@ impl Views {
     pub(super) fn open(args: &ProjectArgs, ui: &Ui) -> Result<Self, CommandError> {
         let (mut sources, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let project = Found::find(args.project.as_deref(), &mut sources, &mut diagnostics)?;
-        let mut views = Self { project, sources, diagnostics, compiled: BTreeMap::new() };
+        let pins = crate::cli::recipe::pins(&project.inside(RECIPES))?;
+        let mut views = Self { project, sources, diagnostics, compiled: BTreeMap::new(), pins };
         if views.diagnostics.has_errors() {
             views.report(ui, Diagnostics::new());
             return Err(CommandError::reported());
@@ -104,8 +108,9 @@ impl Views {
                 return Ok(None);
             }
         };
-        let (view, found) = View::read(&mut self.sources, shown(&file), bytes);
+        let (mut view, found) = View::read(&mut self.sources, shown(&file), bytes);
         let broken = found.has_errors();
+        view.base.iter_mut().for_each(|base| self.pin(base));
         self.diagnostics.extend(found);
         let Some(recipe) = self.recipe(name, &view)? else { return Ok(None) };
         let (plan, found) = plan::resolve(name, &view, &recipe);
@@ -119,9 +124,11 @@ impl Views {
         self.compiled.get(view).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Reports trees that have to be compiled first.
-    pub(super) fn require_trees(&mut self, view: &str, ui: &Ui) -> Result<(), CommandError> {
-        let missing: Vec<Diagnostic> = self.compiled(view).iter().filter_map(Compiled::missing).collect();
+    /// Reports trees that have to be compiled first for the platforms of a plan.
+    pub(super) fn require_trees(&mut self, plan: &Plan, ui: &Ui) -> Result<(), CommandError> {
+        let wanted = |tree: &&Compiled| plan.inputs.iter().any(|(p, _)| p.architecture == tree.plan.arch.oci());
+        let trees = self.compiled(&plan.name).iter();
+        let missing: Vec<Diagnostic> = trees.filter(wanted).filter_map(Compiled::missing).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -140,15 +147,18 @@ impl Views {
                 self.diagnostics.extend(found);
                 let Some(written) = written else { return Ok(None) };
                 let cache = crate::cli::recipe::cache(None)?;
-                let trees = compiled::trees(&name.value, &folder, &written, view, &cache, &mut self.diagnostics);
+                let trees =
+                    compiled::trees(&name.value, &folder, &written, view, &cache, &self.pins, &mut self.diagnostics);
                 let Some(trees) = trees else { return Ok(None) };
                 let recipe = compiled::as_tree(name, &trees);
                 self.compiled.insert(of.to_owned(), trees);
                 Ok(Some(recipe))
             }
             Ok(bytes) if plain => {
-                let (recipe, found) = Recipe::read(&mut self.sources, shown(&file), bytes);
+                let (mut recipe, found) = Recipe::read(&mut self.sources, shown(&file), bytes);
                 self.diagnostics.extend(found);
+                recipe.image.iter_mut().for_each(|image| self.pin(image));
+                recipe.images.iter_mut().flat_map(|m| m.value.0.iter_mut()).for_each(|e| self.pin(&mut e.value));
                 Ok(Some(recipe))
             }
             _ => {
@@ -156,6 +166,13 @@ impl Views {
                 self.diagnostics.push(Diagnostic::error(codes::BAD_RECIPE, name.span, message));
                 Ok(None)
             }
+        }
+    }
+
+    /// Puts the digest of the lock in the place of a tag.
+    fn pin(&self, image: &mut Spanned<String>) {
+        if let Some(pinned) = self.pins.get(&image.value) {
+            image.value.clone_from(pinned);
         }
     }
 

@@ -23,7 +23,8 @@ use crate::view::plan::Plan;
 /// Push a built view, and record its digest for bundles.
 ///
 /// What the registry has is not sent again. Tags are moved last, so whoever asks for one gets a whole image. The digest goes to
-/// views/NAME/pushed.json, which belongs into git: `flux.container.image: view:NAME` of a MiniCluster stands for it.
+/// views/NAME/pushed.json, which belongs into git: `flux.container.image: view:NAME` of a MiniCluster stands for it. What was
+/// built for some of the view's platforms is pushed by digest alone, for `view index` to join.
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {
     /// Name of the view.
@@ -62,7 +63,10 @@ pub(super) fn run(args: &PushArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let failed = |error| command_error(&error);
     let mut layout = Layout::open(&path, &Limits::default()).map_err(failed)?;
     let root = index_of(&layout, &plan)?;
-    let mut wanted = tagged(&layout, &plan, &root)?;
+    let all = images(&layout, &root, None).map_err(|error| CommandError::operation(error.to_string()))?;
+    let whole = plan.inputs.iter().all(|(platform, _)| all.iter().any(|image| image.config.platform == *platform));
+    let mut wanted =
+        if whole { tagged(&layout, &plan, &root)? } else { vec![Tagged { root: root.clone(), tags: Vec::new() }] };
     if let Some(file) = &args.sbom {
         wanted.push(Tagged { root: attach(&path, &layout, &root, file)?, tags: Vec::new() });
         layout = Layout::open(&path, &Limits::default()).map_err(failed)?;
@@ -80,8 +84,12 @@ pub(super) fn run(args: &PushArgs, ui: &Ui) -> Result<Exit, CommandError> {
         summary.mounted,
         summary.present
     ));
-    if !args.no_record {
-        let all = images(&layout, &root, None).map_err(|error| CommandError::operation(error.to_string()))?;
+    if !whole {
+        let platforms: Vec<String> = all.iter().map(|image| image.config.platform.to_string()).collect();
+        let what = format!("only {}: no tag was moved and nothing recorded", platforms.join(", "));
+        ui.status(&format!("{what}; join the parts with `flux-gen view index {} DIGEST...`", args.name));
+        ui.print(format!("{}@{}\n", reference.name(), root.digest).as_bytes())?;
+    } else if !args.no_record {
         let tags = plan.tags.iter().map(|tag| tag.name.clone()).collect();
         pin::write(&views.folder(&args.name), &pin::pin(&reference, &root.digest, tags, &all))?;
         ui.status(&format!("{}: recorded", views.folder(&args.name).join(pin::FILE).display()));

@@ -52,7 +52,7 @@ pub(super) fn cores(
         note(diagnostics, Some(container.span), cores, "the setting `cores`");
         return known(cores, false);
     }
-    if size.elastic || gpus > 0 {
+    if size.elastic || gpus > 0 || reads_r(spec) {
         let cores = guess(spec, size);
         diagnostics.push(
             Diagnostic::warning(
@@ -65,6 +65,14 @@ pub(super) fn cores(
         return known(cores, true);
     }
     Cores { cores: None, gpus, unpinned: false }
+}
+
+/// Whether the user's own broker configuration reads the bundle's R, which then has to be there.
+fn reads_r(spec: &MiniClusterSpec) -> bool {
+    let config = spec.flux.as_ref().and_then(|flux| text(&flux.broker_config));
+    let table = config.and_then(|config| config.parse::<toml::Table>().ok());
+    let path = table.as_ref().and_then(|table| table.get("resource")?.get("path")?.as_str());
+    path.is_some_and(|path| path.ends_with("/config/etc/flux/system/R"))
 }
 
 /// Enough for the tasks at the smallest size: R of an elastic cluster must not depend on its size of now.

@@ -53,14 +53,18 @@ pub(super) struct Call<'a> {
 }
 
 /// The waits of one piece of work.
-pub(super) struct Retry<'a> {
+pub struct Retry<'a> {
     options: &'a ClientOptions,
     waits: Box<dyn Iterator<Item = Duration> + 'a>,
 }
 
-impl Retry<'_> {
-    /// Waits before the next try; `false` when there is to be none. `asked` is what the registry asked for.
-    pub(super) fn again(&mut self, asked: Option<Duration>) -> bool {
+impl<'a> Retry<'a> {
+    pub(super) fn new(options: &'a ClientOptions) -> Self {
+        Self { options, waits: Box::new(options.retry.waits()) }
+    }
+
+    /// Waits before the next try; `false` when there is to be none. `asked` is what the server asked for.
+    pub fn again(&mut self, asked: Option<Duration>) -> bool {
         let Some(wait) = self.waits.next() else { return false };
         if asked.is_some_and(|asked| asked > self.options.retry.asked) {
             return false;
@@ -114,7 +118,7 @@ impl Client {
     }
 
     pub(super) fn retry(&self) -> Retry<'_> {
-        Retry { options: &self.options, waits: Box::new(self.options.retry.waits()) }
+        Retry::new(&self.options)
     }
 
     /// Waits as long as after that many failures.

@@ -6,14 +6,16 @@
 mod auth;
 mod client;
 mod fetch;
+mod files;
 mod options;
 mod referrers;
 mod repository;
 mod transport;
 mod upload;
 
-pub use client::Client;
+pub use client::{Client, Retry};
 pub use fetch::BlobReader;
+pub use files::{Files, NoFile, Part};
 pub use options::{ClientOptions, Proxies, RetryPolicy, Sleep};
 pub use repository::Repository;
 pub use upload::{Outcome, Progress};

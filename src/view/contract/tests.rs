@@ -198,3 +198,35 @@ fn search_paths() {
     elves.insert(b"opt/views/._view/h/lib/plugin.so".to_vec(), elf(&["libflux.so.2"], &[]));
     assert_eq!(codes_of(&tree, &elves, amd64()), Vec::<String>::new());
 }
+
+/// Flux installed into a folder of another name, which nobody can run here: its files tell its version.
+#[test]
+fn the_version_of_flux_without_running_it() {
+    let of = |name: &str, text: &str| {
+        let mut tree = Tree::default();
+        for (path, entry) in [
+            ("opt/view", Entry::link("views/._view/h")),
+            ("opt/views/._view/h/bin/flux", Entry::made(b"flux", 0o755)),
+            (&format!("opt/views/._view/h/{name}"), Entry::made(text.as_bytes(), 0o644)),
+        ] {
+            let mut at = crate::view::entry::parent(path.as_bytes());
+            while !at.is_empty() {
+                tree.entries.entry(at.to_vec()).or_insert_with(Entry::folder);
+                at = crate::view::entry::parent(at);
+            }
+            tree.entries.insert(path.as_bytes().to_vec(), entry);
+        }
+        check(&tree, &BTreeMap::new(), Expected::default()).flux
+    };
+    let header = "/* x */\n#define FLUX_CORE_VERSION_MAJOR 0\n#define FLUX_CORE_VERSION_STRING \"0.79.0\"\n";
+    for (name, text, expect) in [
+        ("lib/pkgconfig/flux-core.pc", "Name: flux-core\nVersion: 0.79.0\n", Some("0.79.0")),
+        ("lib64/pkgconfig/flux-core.pc", "Version:0.79.0-12-gabc\n", Some("0.79.0-12-gabc")),
+        ("lib/pkgconfig/flux-core.pc", "Version:\n", None),
+        ("include/flux/core/version.h", header, Some("0.79.0")),
+        ("include/flux/core/version.h", "#define FLUX_CORE_VERSION_STRING\n", None),
+        ("include/other.h", header, None),
+    ] {
+        assert_eq!(of(name, text).as_deref(), expect, "{name}: {text}");
+    }
+}

@@ -6,18 +6,15 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::sleep;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use url::Url;
 
 use super::model::Download;
 use crate::bundle::hex;
+use crate::oci::registry::{Files, NoFile};
 
-/// Attempts at one address, the first included.
-const ATTEMPTS: u32 = 4;
 /// Bytes of one piece.
 const PIECE: usize = 128 << 10;
 
@@ -39,7 +36,7 @@ pub enum FetchEvent {
     },
     /// So many bytes are there.
     Progress(u64),
-    /// An attempt failed; there will be another.
+    /// An attempt failed; there may be another.
     Retry(String),
 }
 
@@ -79,8 +76,8 @@ pub enum FetchError {
 
 /// How one attempt ended when it did not end well.
 enum Attempt {
-    /// Worth another one.
-    Again(String),
+    /// Worth another one, after the time that the server asks for.
+    Again(String, Option<Duration>),
     /// Not at this address.
     Never(String),
     /// Nowhere.
@@ -94,40 +91,14 @@ type Opened = (Box<dyn Read>, u64, Option<u64>);
 pub struct Fetcher {
     folder: PathBuf,
     mirrors: Vec<String>,
-    pause: Duration,
-    agent: ureq::Agent,
+    files: Files,
 }
 
 impl Fetcher {
-    /// A fetcher that keeps files below `cache`. `mirrors` are asked first, for files of the same names; `extra_roots` are
-    /// certificates (DER) to trust besides the system's.
+    /// A fetcher that keeps files below `cache`. `mirrors` are asked first, for files of the same names.
     #[must_use]
-    pub fn new(cache: &Path, mirrors: Vec<String>, extra_roots: &[Vec<u8>]) -> Self {
-        let system = rustls_native_certs::load_native_certs().certs;
-        let own = extra_roots.iter().map(|der| Certificate::from_der(der).to_owned());
-        let roots: Vec<_> = system.iter().map(|c| Certificate::from_der(c).to_owned()).chain(own).collect();
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .root_certs(RootCerts::Specific(Arc::new(roots)))
-            .build();
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            .timeout_connect(Some(Duration::from_secs(20)))
-            .timeout_recv_response(Some(Duration::from_secs(60)))
-            .timeout_per_read(Some(Duration::from_secs(60)))
-            .user_agent(concat!("flux-gen/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
-        Self { folder: cache.join("sources"), mirrors, pause: Duration::from_millis(500), agent }
-    }
-
-    /// Waits this long after the first failed attempt, and twice as long after each further one. Default 0.5 s.
-    #[must_use]
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
-        self
+    pub fn new(cache: &Path, mirrors: Vec<String>, files: Files) -> Self {
+        Self { folder: cache.join("sources"), mirrors, files }
     }
 
     /// Where a file is once it has been downloaded.
@@ -162,7 +133,13 @@ impl Fetcher {
             return Ok(path);
         }
         let part = self.folder.join(format!("{}.part", download.sha256));
-        self.try_addresses(download, &part, events)?;
+        if let Err(error) = self.try_addresses(download, &part, events) {
+            // Nothing has arrived: then nothing is kept.
+            if fs::metadata(&part).is_ok_and(|m| m.len() == 0) {
+                let _ = fs::remove_file(&part);
+            }
+            return Err(error);
+        }
         fs::rename(&part, &path).map_err(io(&path))?;
         // Whoever waits for the lock has it open already; nobody else needs it any more.
         let _ = fs::remove_file(&lock_path);
@@ -185,7 +162,7 @@ impl Fetcher {
                 // A mirror with another file of that name is no reason not to ask the next.
                 Err(Attempt::Fatal(error @ FetchError::Checksum { .. })) => reasons.push(error.to_string()),
                 Err(Attempt::Fatal(error)) => return Err(error),
-                Err(Attempt::Again(reason) | Attempt::Never(reason)) => reasons.push(format!("{address}: {reason}")),
+                Err(Attempt::Again(reason, _) | Attempt::Never(reason)) => reasons.push(format!("{address}: {reason}")),
             }
         }
         Err(FetchError::Unreachable { file: download.file.clone(), reasons })
@@ -198,26 +175,23 @@ impl Fetcher {
         part: &Path,
         events: &mut dyn FnMut(FetchEvent),
     ) -> Result<(), Attempt> {
-        let mut pause = self.pause;
-        let mut last = String::new();
-        for attempt in 0..ATTEMPTS {
-            if attempt > 0 {
-                events(FetchEvent::Retry(last.clone()));
-                sleep(pause);
-                pause *= 2;
-            }
+        let mut retry = self.files.retry();
+        loop {
             let resumed = fs::metadata(part).map(|m| m.len()).unwrap_or(0) > 0;
-            match self.once(address, download, part, events) {
+            let (reason, asked) = match self.once(address, download, part, events) {
                 Ok(()) => return Ok(()),
-                Err(Attempt::Again(reason)) => last = reason,
+                Err(Attempt::Again(reason, asked)) => (reason, asked),
                 // Perhaps only what was there before was wrong.
                 Err(Attempt::Fatal(FetchError::Checksum { .. })) if resumed => {
-                    "what was there from an earlier attempt did not fit".clone_into(&mut last);
+                    ("what was there from an earlier attempt did not fit".to_owned(), None)
                 }
                 Err(other) => return Err(other),
+            };
+            events(FetchEvent::Retry(reason.clone()));
+            if !retry.again(asked) {
+                return Err(Attempt::Again(reason, asked));
             }
         }
-        Err(Attempt::Again(last))
     }
 
     /// One attempt: goes on after what is there.
@@ -242,7 +216,7 @@ impl Fetcher {
         events(FetchEvent::Start { url: address.to_owned(), have, size });
         let mut piece = vec![0; PIECE];
         loop {
-            let count = body.read(&mut piece).map_err(|e| Attempt::Again(format!("after {have} bytes: {e}")))?;
+            let count = body.read(&mut piece).map_err(|e| Attempt::Again(format!("after {have} bytes: {e}"), None))?;
             if count == 0 {
                 break;
             }
@@ -256,7 +230,7 @@ impl Fetcher {
             events(FetchEvent::Progress(have));
         }
         if size.is_some_and(|size| have < size) {
-            return Err(Attempt::Again(format!("the connection ended after {have} bytes")));
+            return Err(Attempt::Again(format!("the connection ended after {have} bytes"), None));
         }
         let got = hex(&hash.finalize());
         if got != download.sha256 {
@@ -276,28 +250,12 @@ impl Fetcher {
             file.seek(SeekFrom::Start(have.min(size))).map_err(never)?;
             return Ok((Box::new(file), have.min(size), Some(size)));
         }
-        let mut request = self.agent.get(address);
-        if have > 0 {
-            request = request.header("range", format!("bytes={have}-"));
-        }
-        let response = request.call().map_err(|e| match e {
-            ureq::Error::BadUri(_) | ureq::Error::TooManyRedirects => Attempt::Never(e.to_string()),
-            _ => Attempt::Again(e.to_string()),
+        let url = Url::parse(address).map_err(|e| Attempt::Never(e.to_string()))?;
+        let part = self.files.get(&url, have).map_err(|refusal| match refusal {
+            NoFile::Again(why, asked) => Attempt::Again(why, asked),
+            NoFile::Never(why) => Attempt::Never(why),
         })?;
-        let status = response.status().as_u16();
-        let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let length = header("content-length").and_then(|l| l.parse::<u64>().ok());
-        match status {
-            200 => Ok((Box::new(response.into_body().into_reader()), 0, length)),
-            206 if header("content-range").is_some_and(|r| r.starts_with(&format!("bytes {have}-"))) => {
-                let size = length.map(|l| l + have);
-                Ok((Box::new(response.into_body().into_reader()), have, size))
-            }
-            // Nothing is left to send: the file is complete, or it is another one by now.
-            416 if have > 0 => Ok((Box::new(io::empty()), have, None)),
-            408 | 429 | 500..=599 => Err(Attempt::Again(format!("the server answers {status}"))),
-            _ => Err(Attempt::Never(format!("the server answers {status}"))),
-        }
+        Ok((part.body, part.from, part.size))
     }
 }
 

@@ -19,5 +19,5 @@ pub use model::{
     SpackInstall, System,
 };
 pub use plan::{Plan, PlanError, Step, plan};
-pub use resolve::resolve;
+pub use resolve::{is_tag_only, resolve};
 pub use script::ScriptError;

@@ -196,7 +196,8 @@ pub struct Download {
     pub url: String,
     /// SHA-256 in lower-case hexadecimal.
     pub sha256: String,
-    /// Who recorded the checksum when it was not compared with the file.
+    /// Who recorded the checksum when it was not compared with the file. Words for people: no part of any key.
+    #[serde(skip)]
     pub checksum_from: Option<String>,
     /// Its name on disk.
     pub file: String,

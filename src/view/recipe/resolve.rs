@@ -9,6 +9,7 @@ use super::packages;
 use crate::diag::codes::recipe as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::spec::minicluster::List;
+use crate::spec::pins::{ImagePins, is_pinned};
 use crate::spec::recipe_common::{RecipeDownload, RecipeSystem};
 use crate::spec::recipe_spack::SpackRecipe;
 use crate::spec::{BuildRecipe, Map, Spanned};
@@ -22,6 +23,8 @@ const VIEWS: &str = "/opt/views";
 pub(super) struct Context<'a> {
     /// The recipe's folder.
     pub(super) folder: &'a Path,
+    /// What base images are pinned to.
+    pub(super) pins: &'a ImagePins,
     /// What is wrong.
     pub(super) diagnostics: &'a mut Diagnostics,
 }
@@ -32,10 +35,16 @@ impl Context<'_> {
     }
 }
 
-/// Resolves a recipe of `folder`, whose name is the recipe's. Everything that is wrong is reported; `None` when it cannot
-/// be gone on with.
-pub fn resolve(name: &str, folder: &Path, written: &BuildRecipe, diagnostics: &mut Diagnostics) -> Option<Recipe> {
-    let mut context = Context { folder, diagnostics };
+/// Resolves a recipe of `folder`, whose name is the recipe's; base images that are named by a tag become what `pins` says.
+/// Everything that is wrong is reported; `None` when it cannot be gone on with.
+pub fn resolve(
+    name: &str,
+    folder: &Path,
+    written: &BuildRecipe,
+    pins: &ImagePins,
+    diagnostics: &mut Diagnostics,
+) -> Option<Recipe> {
+    let mut context = Context { folder, pins, diagnostics };
     match written {
         BuildRecipe::Source(recipe) => {
             let systems = systems(recipe.systems.as_ref(), &mut context)?;
@@ -176,16 +185,13 @@ fn systems(
 
 fn system(name: &Spanned<String>, written: &RecipeSystem, context: &mut Context<'_>) -> System {
     let system = System {
-        base: text(written.base.as_ref()),
+        base: written.base.as_ref().map(|base| self::base(base, context)).unwrap_or_default(),
         apt: list(written.apt.as_ref()),
         dnf: list(written.dnf.as_ref()),
         before: written.before.as_ref().map(|t| t.value.clone()),
         environment: environment(written.environment.as_ref(), context),
         path: list(written.path.as_ref()),
     };
-    if let Some(base) = &written.base {
-        check_base(base, context);
-    }
     if let (Some(apt), Some(_)) = (&written.apt, &written.dnf) {
         let message = format!("system `{}` has packages of apt and of dnf", name.value);
         context.error(codes::SYSTEM, apt.span, message, "a system has one package manager");
@@ -206,16 +212,27 @@ fn system(name: &Spanned<String>, written: &RecipeSystem, context: &mut Context<
     system
 }
 
-fn check_base(base: &Spanned<String>, context: &mut Context<'_>) {
+/// The image to build in: by digest where the recipe or the lock has one.
+fn base(base: &Spanned<String>, context: &mut Context<'_>) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:@".contains(&b);
     if !base.bytes().all(plain) || !base.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric()) {
         let message = format!("`{}` is no reference of an image", base.value);
         context.error(codes::SYSTEM, base.span, message, "for example `docker.io/library/ubuntu:24.04`");
-    } else if !base.contains("@sha256:") && !base.starts_with("localhost/") {
+    } else if is_tag_only(base) {
+        if let Some(pinned) = context.pins.get(&base.value) {
+            return pinned.clone();
+        }
         let message = format!("the base image `{}` is named by a tag only", base.value);
-        let help = format!("pin it: {}@sha256:… (`flux-gen explain {}` says how)", base.value, codes::UNPINNED.id);
+        let help = "`flux-gen recipe lock` finds out its digest and keeps it".to_owned();
         context.diagnostics.push(Diagnostic::warning(codes::UNPINNED, base.span, message).help(help));
     }
+    base.value.clone()
+}
+
+/// Whether an image can become another one tomorrow. What is `localhost/` was made on this machine.
+#[must_use]
+pub fn is_tag_only(image: &str) -> bool {
+    !is_pinned(image) && !image.starts_with("localhost/")
 }
 
 /// A download; `None` when its fields are missing, which reading has reported.

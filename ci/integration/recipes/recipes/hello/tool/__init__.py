@@ -1,0 +1,1 @@
+"""Stands for the python bindings of Flux."""
