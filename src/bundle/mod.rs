@@ -10,6 +10,7 @@ pub mod check;
 pub mod cipher;
 pub mod companion;
 pub mod files;
+pub mod gitops;
 pub mod index;
 pub mod kustomization;
 pub mod layout;

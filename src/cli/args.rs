@@ -3,7 +3,8 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    archive, audit, build, cert, check, completions, diff, explain, lock, man, new, recipe, schema, validate, view,
+    archive, audit, build, cert, check, completions, diff, explain, gitops, lock, man, new, publish, recipe, schema,
+    validate, view,
 };
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     View(view::ViewArgs),
     Lock(lock::LockArgs),
     Archive(archive::ArchiveArgs),
+    Publish(publish::PublishArgs),
+    Gitops(gitops::GitopsArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

@@ -15,9 +15,12 @@ mod certificates;
 mod check;
 mod completions;
 mod diff;
+mod epoch;
 mod error;
 mod exit;
 mod explain;
+mod gitops;
+mod gitops_options;
 mod guard;
 mod images;
 mod jobs;
@@ -29,6 +32,7 @@ mod new;
 mod pipeline;
 mod progress;
 mod project;
+mod publish;
 mod recipe;
 mod registry;
 mod report;
@@ -69,6 +73,8 @@ fn run() -> Exit {
         Command::Cert(args) => cert::run(args, &ui),
         Command::Lock(args) => lock::run(args, &ui),
         Command::Archive(args) => archive::run(args, &ui),
+        Command::Gitops(args) => gitops::run(args, &ui),
+        Command::Publish(args) => publish::run(args, &ui),
         Command::Recipe(args) => recipe::run(args, &ui),
         Command::View(args) => view::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),

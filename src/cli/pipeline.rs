@@ -48,6 +48,13 @@ pub(crate) struct InputArgs {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
+impl InputArgs {
+    /// A whole project, for commands that take no paths.
+    pub(crate) fn of_project(project: Option<PathBuf>, set: Vec<(String, String)>) -> Self {
+        Self { paths: Vec::new(), project, set, allow_unknown: false, locked: false, threads: None }
+    }
+}
+
 /// Where bundles are.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
@@ -56,7 +63,8 @@ pub(crate) struct OutputArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+/// `KEY=VALUE` of a setting.
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE, such as kubernetes-version=1.31".to_owned()),

@@ -3,6 +3,8 @@
 
 mod config;
 
+pub use config::rfc3339;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;

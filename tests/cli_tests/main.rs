@@ -15,6 +15,7 @@ mod mirror;
 #[path = "../oci/mock.rs"]
 mod mock;
 mod project;
+mod publish;
 mod recipes;
 mod robust;
 mod secrets;

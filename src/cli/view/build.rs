@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::find::{ProjectArgs, Views};
 use super::open::{Opener, RegistryArgs};
+use crate::cli::epoch::source_date_epoch;
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
 use crate::cli::report::plural;
@@ -119,7 +120,7 @@ pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<Bu
     let one = NonZeroUsize::MIN;
     Ok(BuildOptions {
         threads: threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(one)),
-        time: source_date_epoch()?,
+        time: source_date_epoch()?.unwrap_or(0),
         cache: Some(Cache::new(&cache_of(views))),
         scratch,
         root: views.root().to_path_buf(),
@@ -134,18 +135,6 @@ fn make_state(state: &Path, scratch: &Path) -> Result<(), CommandError> {
         fs::write(&ignore, "*\n").map_err(|e| CommandError::file("write", &ignore, &e))?;
     }
     Ok(())
-}
-
-/// The time of everything in the image (reproducible-builds.org, SOURCE_DATE_EPOCH specification).
-#[allow(clippy::disallowed_methods)] // cli/ is where the environment is read.
-fn source_date_epoch() -> Result<u64, CommandError> {
-    match std::env::var("SOURCE_DATE_EPOCH") {
-        Err(_) => Ok(0),
-        Ok(text) if text.is_empty() => Ok(0),
-        Ok(text) => text.parse().map_err(|_| {
-            CommandError::operation(format!("SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds"))
-        }),
-    }
 }
 
 fn tell(ui: &Ui, event: Event<'_>) {

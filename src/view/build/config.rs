@@ -85,7 +85,8 @@ fn history_of(base: &Image) -> Vec<History> {
 }
 
 /// Seconds since 1970 as RFC 3339 has them, in UTC.
-fn rfc3339(time: u64) -> String {
+#[must_use]
+pub fn rfc3339(time: u64) -> String {
     let (days, second) = (time / 86_400, time % 86_400);
     // Days since 1 March of year 0 (proleptic Gregorian), in eras of 400 years.
     let days = days + 719_468;
