@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rayon::prelude::*;
 
@@ -383,11 +382,9 @@ impl<'a> Job<'a> {
 
     /// Whether a file changed so shortly before it was packed that another change might not show in its times, which are
     /// only as exact as the kernel's clock tick. The blob was `written` after.
-    fn just_changed(&self, written: SystemTime) -> bool {
-        let Ok(age) = written.duration_since(SystemTime::UNIX_EPOCH) else { return true };
-        let packed = i128::try_from(age.as_nanos()).unwrap_or(i128::MAX);
+    fn just_changed(&self, written: i128) -> bool {
         let content = |kind: &ItemKind| if let ItemKind::File(content) = kind { content.changed() } else { None };
-        self.layer.items.iter().filter_map(|item| content(&item.kind)).any(|changed| changed + entry::TICK > packed)
+        self.layer.items.iter().filter_map(|item| content(&item.kind)).any(|changed| changed + entry::TICK > written)
     }
 }
 

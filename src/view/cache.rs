@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::elf::Elf;
-use super::entry::TreePath;
+use super::entry::{Facts, TreePath};
 use super::pack::{Compression, ItemKind, Layer};
 use super::tree::KeptTrees;
 use crate::bundle::hex;
@@ -112,11 +111,11 @@ impl Cache {
         KeptTrees::new(&self.folder.join("trees"))
     }
 
-    /// Removes what was not used since `before`; without `really` it is only counted.
+    /// Removes what was not used since `before`, in nanoseconds since 1970; without `really` it is only counted.
     ///
     /// # Errors
     /// When a file cannot be removed.
-    pub fn prune(&self, before: SystemTime, really: bool) -> io::Result<Removed> {
+    pub fn prune(&self, before: i128, really: bool) -> io::Result<Removed> {
         let mut removed = Removed::default();
         prune(&self.folder, before, really, &mut removed)?;
         Ok(removed)
@@ -176,7 +175,7 @@ fn write<T: Serialize>(folder: &Path, path: &Path, value: &T) -> io::Result<()> 
 }
 
 /// Removes what was not used since `before` from a folder and those in it.
-fn prune(folder: &Path, before: SystemTime, really: bool, removed: &mut Removed) -> io::Result<()> {
+fn prune(folder: &Path, before: i128, really: bool, removed: &mut Removed) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -186,7 +185,7 @@ fn prune(folder: &Path, before: SystemTime, really: bool, removed: &mut Removed)
         let metadata = entry.metadata()?;
         if metadata.is_dir() {
             prune(&entry.path(), before, really, removed)?;
-        } else if metadata.modified()? < before {
+        } else if Facts::of(&metadata).modified < before {
             removed.add(metadata.len());
             if really {
                 fs::remove_file(entry.path())?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 
@@ -50,16 +50,14 @@ pub(super) fn run(args: &PruneArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// The time of so many days ago. With none it is the end of time, so that files of this very moment count too.
+/// The time of so many days ago, in nanoseconds since 1970. With none it lies ahead, so that files of this very moment count too.
 #[allow(clippy::disallowed_methods)] // cli/ is where the clock is read.
-fn limit(days: u64) -> SystemTime {
-    let now = SystemTime::now();
-    let day = Duration::from_secs(86_400);
+fn limit(days: u64) -> i128 {
     if days == 0 {
-        return now + day;
+        return i128::MAX;
     }
-    let age = u32::try_from(days).map(|days| day * days).unwrap_or(Duration::MAX);
-    now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i128::try_from(now.as_nanos()).unwrap_or(i128::MAX) - i128::from(days) * 86_400 * 1_000_000_000
 }
 
 /// The layouts of views that were built, also of those that the project no longer has.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::SystemTime;
 
 use super::super::error::Error;
 use super::super::graph::Graph;
@@ -34,12 +34,12 @@ impl std::ops::AddAssign for Removed {
 }
 
 impl LayoutWriter {
-    /// Removes blobs that no image of the index has and that were written before a time; without `really` they are only counted.
+    /// Removes blobs that no image of the index has and that were written before a time, in nanoseconds since 1970; without `really` they are only counted.
     /// Younger ones may be an SBOM that is just being pushed, which no index names.
     ///
     /// # Errors
     /// When the layout is damaged, so that it cannot be told what its images have, or a file cannot be removed.
-    pub fn prune(&self, before: SystemTime, really: bool) -> Result<Removed, Error> {
+    pub fn prune(&self, before: i128, really: bool) -> Result<Removed, Error> {
         let layout = Layout::open_folder(&self.root)?;
         let graph = Graph::walk(&layout, layout.roots())?;
         let needed: BTreeSet<String> = graph.descriptors().map(|d| d.digest.blob_path()).collect();
@@ -59,12 +59,13 @@ impl LayoutWriter {
     }
 }
 
+/// When a file was written to last, in nanoseconds since 1970.
+pub(super) fn modified(metadata: &fs::Metadata) -> i128 {
+    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
+}
+
 /// Calls `found` for the files of a folder that were written before a time, with their bytes; none when there is no such folder.
-fn old_files(
-    folder: &Path,
-    before: SystemTime,
-    found: &mut dyn FnMut(&Path, u64) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn old_files(folder: &Path, before: i128, found: &mut dyn FnMut(&Path, u64) -> Result<(), Error>) -> Result<(), Error> {
     let failed = |e: &std::io::Error| Error::file("read", folder, e);
     if !folder.exists() {
         return Ok(());
@@ -72,7 +73,7 @@ fn old_files(
     for entry in fs::read_dir(folder).map_err(|e| failed(&e))? {
         let entry = entry.map_err(|e| failed(&e))?;
         let metadata = entry.metadata().map_err(|e| failed(&e))?;
-        if metadata.is_file() && metadata.modified().map_err(|e| failed(&e))? < before {
+        if metadata.is_file() && modified(&metadata) < before {
             found(&entry.path(), metadata.len())?;
         }
     }

@@ -319,12 +319,12 @@ impl BlobWriter {
         flushes.begin(move || file.sync_data())
     }
 
-    /// When it was written to last.
+    /// When it was written to last, in nanoseconds since 1970.
     ///
     /// # Errors
     /// As the operating system says.
-    pub fn modified(&self) -> io::Result<std::time::SystemTime> {
-        self.file.as_file().metadata()?.modified()
+    pub fn modified(&self) -> io::Result<i128> {
+        Ok(super::prune::modified(&self.file.as_file().metadata()?))
     }
 
     /// Number of bytes so far.
