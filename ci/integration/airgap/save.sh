@@ -40,7 +40,7 @@ http: {addr: $outside}
 YAML
     docker-registry serve "$1/config.yml" > "$1/log" 2>&1 &
     outside_servers+=("$!")
-    for _ in {1..100}; do
+    for _ in {1..1200}; do
         if curl -fs "http://$outside/v2/" > /dev/null; then return 0; fi
         sleep 0.05
     done
