@@ -190,7 +190,9 @@ mod tests {
         let writer = LayoutWriter::create(&out.path().join("l"), WriteOptions { durable: false }).unwrap();
         let annotations = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
         let made = write(&files, form, &annotations, NonZeroUsize::new(threads).unwrap(), &writer).unwrap();
-        let text = fs::read_to_string(writer.blob_path(&made.digest)).unwrap();
+        let index = writer.present().clone();
+        let layout = writer.finish(&index).unwrap();
+        let text = String::from_utf8(crate::oci::source::small(&layout, &made).unwrap()).unwrap();
         (made, text)
     }
 

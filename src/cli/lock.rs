@@ -25,7 +25,6 @@ use crate::diag::{Diagnostic, Diagnostics};
 use crate::oci::layout::{Layout, Limits};
 use crate::oci::registry::{Client, Repository};
 use crate::oci::{Descriptor, Error, ErrorKind, Platform, Reference, Source};
-use crate::view::image::ImageError;
 
 /// Find out the digest of every image and keep them in images.lock.
 ///
@@ -57,13 +56,13 @@ pub(crate) struct LockArgs {
 
 /// Where images are looked for.
 pub(super) struct Places {
-    pub(super) files: Vec<(String, Layout)>,
+    pub(super) files: Vec<(String, Arc<Layout>)>,
     pub(super) client: Arc<Client>,
 }
 
 impl Places {
     /// The file that has a name.
-    fn file(&self, name: &str) -> Option<(&str, &Layout, &Descriptor)> {
+    fn file(&self, name: &str) -> Option<(&str, &Arc<Layout>, &Descriptor)> {
         let full = name.parse::<Reference>().map_or_else(|_| name.to_owned(), |reference| reference.to_string());
         self.files.iter().find_map(|(path, layout)| {
             let root = [name, full.as_str()].into_iter().find_map(|name| layout.find(Some(name)).ok())?;
@@ -71,11 +70,11 @@ impl Places {
         })
     }
 
-    /// Calls `read` with the place of an image.
-    fn with(&self, name: &str, read: lock_facts::Read<'_>) -> Result<(), ImageError> {
+    /// The place of an image.
+    fn source(&self, name: &str) -> Result<Arc<dyn Source>, Error> {
         match self.file(name) {
-            Some((_, layout, _)) => read(layout),
-            None => read(&Repository::to_pull(&self.client, &name.parse()?)),
+            Some((_, layout, _)) => Ok(Arc::<Layout>::clone(layout)),
+            None => Ok(Arc::new(Repository::to_pull(&self.client, &name.parse()?))),
         }
     }
 }
@@ -119,7 +118,7 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
         return failed(&mut inputs, problems, ui);
     }
     if !args.no_facts {
-        problems.extend(lock_facts::add(&mut lock, &old, &for_facts, &|name, read| places.with(name, read), ui));
+        problems.extend(lock_facts::add(&mut lock, &old, &for_facts, &|name| places.source(name), ui));
     }
     inputs.report(ui, problems);
     let text = lock.to_text().map_err(|e| CommandError::operation(e.to_string()))?;
@@ -172,10 +171,10 @@ pub(super) fn report_staleness(stale: &Staleness, path: &Path, whom: &str, comma
     Exit::Drift
 }
 
-pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> {
+pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Arc<Layout>)>, CommandError> {
     let open = |path: &PathBuf| {
         let layout = Layout::open(path, &Limits::default()).map_err(|e| super::registry::failed(&e))?;
-        Ok((shown(path), layout))
+        Ok((shown(path), Arc::new(layout)))
     };
     paths.iter().map(open).collect()
 }
@@ -183,7 +182,7 @@ pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, Com
 pub(super) fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Result<LockedImage, Error> {
     let reference: Reference = name.parse()?;
     if let Some((path, layout, root)) = places.file(name) {
-        return answer(name, layout, root, platforms, Origin::File(path.to_owned()));
+        return answer(name, layout.as_ref(), root, platforms, Origin::File(path.to_owned()));
     }
     let repository = Repository::to_pull(&places.client, &reference);
     let wanted = match (reference.digest(), reference.tag_or_latest()) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::progress::size;
 use super::report::plural;
@@ -41,10 +42,8 @@ impl Wanted {
     }
 }
 
-/// What is done with the place of an image.
-pub(super) type Read<'a> = &'a mut dyn FnMut(&dyn Source) -> Result<(), ImageError>;
 /// Finds the place of an image by its name.
-pub(super) type Find<'a> = &'a dyn Fn(&str, Read<'_>) -> Result<(), ImageError>;
+pub(super) type Find<'a> = &'a dyn Fn(&str) -> Result<Arc<dyn Source>, Error>;
 
 /// Adds what is not known yet. Facts of images that have not changed are taken from the old lock. What cannot be read is told
 /// and left out: digests are what the lock is for.
@@ -71,7 +70,8 @@ pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, 
     }
     for (name, platform, mut entry) in jobs {
         let (app, view) = (wanted.apps.contains(&name), wanted.views.contains(&name));
-        let read = find(&name, &mut |source| read(source, &mut entry, app, view));
+        let source = find(&name).map_err(ImageError::from);
+        let read = source.and_then(|source| read(&source, &mut entry, app, view));
         match (read, lock.images.get_mut(&name).and_then(|image| image.platforms.get_mut(&platform))) {
             (Ok(()), Some(place)) => *place = entry,
             (Ok(()), None) => {}
@@ -86,8 +86,8 @@ pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, 
 }
 
 /// Reads one image: its labels, and its layers when it is an application's.
-fn read(source: &dyn Source, entry: &mut LockedPlatform, app: bool, view: bool) -> Result<(), ImageError> {
-    let image = image::read(source, Descriptor::new(media::MANIFEST, entry.digest.clone(), entry.size))?;
+fn read(source: &Arc<dyn Source>, entry: &mut LockedPlatform, app: bool, view: bool) -> Result<(), ImageError> {
+    let image = image::read(source.as_ref(), Descriptor::new(media::MANIFEST, entry.digest.clone(), entry.size))?;
     if view {
         let needs = pin::facts(&image);
         // Without labels it is a view of somebody else: what it needs is not known.

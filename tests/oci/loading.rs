@@ -142,7 +142,8 @@ fn a_load_that_was_stopped_goes_on_and_sends_nothing_twice() {
     assert_eq!(error.kind().code().id, "FG870", "{error}");
     assert!(mock.state().repos.values().all(|repo| repo.tags.is_empty() && repo.manifests.is_empty()));
     let before: usize = mock.state().repos.values().map(|repo| repo.blobs.len()).sum();
-    assert_eq!(before, 5);
+    // Five were sent; the shared one may have been mounted besides.
+    assert!((5..=6).contains(&before), "{before}");
     mock.revive();
     mock.state().log.clear();
     let summary = load(&project, &mock, &ledger(folder.path())).unwrap();

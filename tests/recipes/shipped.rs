@@ -7,6 +7,8 @@ use std::path::Path;
 use flux_gen::diag::SourceMap;
 use flux_gen::spec::BuildRecipe;
 use flux_gen::spec::pins::ImagePins;
+use flux_gen::view::entry::{Entry, Tree};
+use flux_gen::view::group;
 use flux_gen::view::recipe::{Arch, How, Origin, Plan, Recipe, plan, resolve};
 
 fn root() -> &'static Path {
@@ -243,4 +245,24 @@ fn recipes_that_are_not_there() {
         error,
         "recipe `flux-spack` has no system `debian-12`; it has rocky-8, rocky-9, ubuntu-focal, ubuntu-jammy, ubuntu-noble"
     );
+}
+
+/// By the names of their folders, as Spack's: each gets a layer of its own, and that of flux-core tells Flux's version.
+#[test]
+fn packages_are_known_by_their_folders() {
+    let plan = plan(&load("flux"), "ubuntu-noble", Arch::Arm64).unwrap();
+    let words = plan.steps.iter().flat_map(|step| step.commands.iter().flatten());
+    let mut tree = Tree::default();
+    for prefix in words.filter_map(|word| word.strip_prefix("--prefix=/")) {
+        let parts: Vec<&str> = prefix.split('/').collect();
+        for end in 1..=parts.len() {
+            tree.entries.insert(parts[..end].join("/").into_bytes(), Entry::folder());
+        }
+    }
+    let mut found: Vec<String> =
+        group::packages(&tree).into_iter().map(|p| format!("{} {}", p.name, p.version)).collect();
+    found.sort();
+    let expect =
+        ["flux-core 0.79.0", "flux-security 0.14.0", "hwloc 2.12.2", "pmix 5.0.11", "python 3.11.11", "zeromq 4.3.5"];
+    assert_eq!(found, expect);
 }

@@ -3,9 +3,15 @@
 # test of its own; ci/integration/airgap/run sources it for the first half of the way.
 # shellcheck disable=SC2034 # used by the script that sources this
 set -euo pipefail
-if [ -z "${work:-}" ]; then
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    repo=$(cd "$(dirname "$0")/../../.." && pwd)
+    # lib.sh looks for these from where the script is.
+    export CONTAINERS_CONF=${CONTAINERS_CONF:-$repo/ci/tools/podman/containers.conf}
+    export CONTAINERS_STORAGE_CONF=${CONTAINERS_STORAGE_CONF:-$repo/ci/tools/podman/storage.conf}
     # shellcheck source-path=SCRIPTDIR source=../lib.sh
-    source "$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/lib.sh"
+    source "$repo/ci/integration/lib.sh"
+    repo=$(cd "$(dirname "$0")/../../.." && pwd)
+    tools=$repo/ci/tools
 fi
 
 outside_servers=()
@@ -238,6 +244,23 @@ outside_dies() {
     cmp dies.tar site.tar
 }
 
+# After a load, the registry is compared with the archive; what was not loaded, or was changed there, is told.
+outside_loaded() {
+    local archive=$1 code=0
+    "$flux_gen" archive load "$archive" --plain-http "$outside" --to "$outside/inner"
+    "$flux_gen" archive verify "$archive" --plain-http "$outside" --to "$outside/inner"
+    "$flux_gen" archive verify "$archive" --plain-http "$outside" --to "$outside/none" > "$work/none" 2>&1 || code=$?
+    cat "$work/none"
+    test "$code" = 1
+    test "$(grep -c 'has no tag 1' "$work/none")" = 3
+    skopeo copy -q --src-tls-verify=false --dest-tls-verify=false "docker://$outside/tool:1" "docker://$outside/inner/${outside//:/-}/app:1"
+    code=0
+    "$flux_gen" archive verify "$archive" --plain-http "$outside" --to "$outside/inner" > "$work/moved" 2>&1 || code=$?
+    cat "$work/moved"
+    test "$code" = 1
+    grep -q "error\[FG913\]: $outside/app:1: the tag 1 of .*inner/.*/app is sha256:" "$work/moved"
+}
+
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     trap 'stop_outside; finish' EXIT
     for program in docker-registry skopeo umoci podman jq curl gcc; do
@@ -252,7 +275,9 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     ok "lock, build, archive save, archive verify: one platform" outside_save "$work/project" linux/amd64
     ok "skopeo, tar with sha256sum and umoci read the archive" outside_readers "$work/project/site.tar"
     ok "podman load takes its images" outside_podman "$work/project/site.tar"
-    ok "the same with all platforms" outside_save "$work/project" linux/amd64 linux/arm64
+    outside_project "$work/every"
+    ok "what was loaded is compared with the archive" outside_loaded "$work/project/site.tar"
+    ok "the same with all platforms, indexes as published" outside_save "$work/every"
     ok "archives by skopeo are taken in the place of a registry" outside_foreign
     ok "killed and run again: the same file, little memory" outside_killed
     grep 'memory of save' "$work/output" || true

@@ -90,6 +90,10 @@ pub(super) fn scan(file: &File, length: u64) -> io::Result<(Vec<Found>, Vec<Dama
                 at = member.end();
                 found.push(member);
             }
+            Next::Cut(wanted) => {
+                damages.push(Damage::Cut { name: None, length, wanted });
+                return Ok((found, damages));
+            }
             Next::Zeros => {
                 // The end, unless there are members behind it.
                 if let Some(next) = resync(file, at + BLOCK, length)? {
@@ -131,6 +135,8 @@ pub(super) fn scan(file: &File, length: u64) -> io::Result<(Vec<Found>, Vec<Dama
 enum Next {
     Member(Found),
     Zeros,
+    /// A header that would go on behind the end of the file.
+    Cut(u64),
     Strange,
 }
 
@@ -145,7 +151,7 @@ fn member(file: &File, at: u64, length: u64) -> io::Result<Next> {
         let Some(records) = first.entry_size().ok().filter(|size| *size <= RECORDS) else { return Ok(Next::Strange) };
         let after = at + BLOCK + records + padding(records) as u64;
         if after + BLOCK > length {
-            return Ok(Next::Strange);
+            return Ok(Next::Cut(after + BLOCK));
         }
         let mut text = vec![0; records as usize];
         file.read_exact_at(&mut text, at + BLOCK)?;

@@ -287,29 +287,32 @@ impl Check<'_> {
         let title = root.ref_name().map_or_else(|| root.digest.to_string(), str::to_owned);
         let mut problems = Vec::new();
         let graph = Graph::explore(self.store, std::slice::from_ref(root), &mut problems);
-        let broken =
-            |text: &str| self.broken.iter().filter_map(|name| blob_digest(name)).any(|d| text.contains(d.hex()));
-        let told: Vec<Problem> = problems.into_iter().filter(|e| !broken(e.message())).map(Problem::from).collect();
-        for mut problem in told {
-            problem.code = codes::ARCHIVE_INCOMPLETE;
-            problem.message = format!("{} ({title})", problem.message);
-            problem.help = None;
-            self.report.problems.push(problem);
+        for error in problems {
+            let mut damaged = self.broken.iter().filter_map(|name| blob_digest(name));
+            match damaged.find(|digest| error.message().contains(digest.hex())) {
+                Some(digest) => {
+                    let message = format!("{} of {title} cannot be used", digest.blob_path());
+                    self.say(codes::ARCHIVE_INCOMPLETE, message);
+                }
+                None => {
+                    let message = format!("{} ({title})", error.message());
+                    self.report.problems.push(Problem::new(codes::ARCHIVE_INCOMPLETE, message));
+                }
+            }
         }
         for blob in &graph.blobs {
             let name = blob.digest.blob_path();
             match self.store.members.get(&name) {
+                _ if self.broken.contains(&name) => {
+                    self.say(codes::ARCHIVE_INCOMPLETE, format!("{name} of {title} cannot be used"));
+                }
                 Some(member) if member.size != blob.size => {
                     let place = self.store.place(&name);
                     let message = format!("{place} of {title} has {} bytes instead of {}", member.size, blob.size);
                     self.damaged(&name, message);
                 }
                 Some(_) => {}
-                None if is_elsewhere(blob) || self.broken.contains(&name) => {
-                    if self.broken.contains(&name) {
-                        self.say(codes::ARCHIVE_INCOMPLETE, format!("{name} of {title} cannot be used"));
-                    }
-                }
+                None if is_elsewhere(blob) => {}
                 None => self.say(codes::ARCHIVE_INCOMPLETE, format!("{name} of {title} is not in it")),
             }
         }

@@ -108,7 +108,7 @@ struct Output<'a> {
 }
 
 pub(super) fn run(args: &LoadArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let mirror = match rules(args) {
+    let mirror = match rules(args.to.as_deref(), &args.map) {
         Ok(mirror) => mirror,
         Err(found) => {
             let tally = ui.diagnostics([], &[], found);
@@ -144,7 +144,7 @@ pub(super) fn run(args: &LoadArgs, ui: &Ui) -> Result<Exit, CommandError> {
 }
 
 /// `--to` and `--map` as rules.
-fn rules(args: &LoadArgs) -> Result<Mirror, Diagnostics> {
+pub(super) fn rules(to: Option<&str>, map: &[String]) -> Result<Mirror, Diagnostics> {
     let (mut rules, mut found) = (Vec::new(), Diagnostics::new());
     let prefix = |text: &str, found: &mut Diagnostics| match Prefix::parse(text) {
         Ok(prefix) => Some(prefix),
@@ -153,7 +153,7 @@ fn rules(args: &LoadArgs) -> Result<Mirror, Diagnostics> {
             None
         }
     };
-    for map in &args.map {
+    for map in map {
         let Some((from, to)) = map.split_once('=') else {
             found.push(not_a_prefix(map, "--map takes FROM=TO", None));
             continue;
@@ -162,7 +162,7 @@ fn rules(args: &LoadArgs) -> Result<Mirror, Diagnostics> {
             rules.push(Rule { from: Some(from), to, span: None });
         }
     }
-    if let Some(to) = args.to.as_deref().and_then(|to| prefix(to, &mut found)) {
+    if let Some(to) = to.and_then(|to| prefix(to, &mut found)) {
         rules.push(Rule { from: None, to, span: None });
     }
     let mirror = Mirror::of_rules(rules, &mut found);

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use toml::Spanned as Place;
 
 use super::check::{Check, text};
-use super::{BROKER_CERTIFICATE, BROKER_RESOURCES, broker};
+use super::{BROKER_CERTIFICATE, broker};
 use crate::diag::codes::spec as codes;
 use crate::diag::{Code, Diagnostic};
+use crate::model::BROKER_RESOURCES;
 use crate::rules::syntax;
 use crate::spec::Spanned;
 
@@ -74,10 +75,9 @@ fn connects(check: &mut Check<'_>, config: &Spanned<String>, bootstrap: &Bootstr
         return;
     }
     let own = format!("{}-", check.name());
-    let entries = bootstrap.hosts.iter().filter_map(|entry| Some((entry.connect.as_ref()?, entry.host.as_str())));
-    let own_entries = entries.filter(|(_, host)| host.starts_with(&own));
-    let default = bootstrap.default_connect.iter().map(|connect| (connect, "%h"));
-    for (connect, _) in default.chain(own_entries) {
+    let entries = bootstrap.hosts.iter().filter(|entry| entry.host.starts_with(&own));
+    let connects = entries.filter_map(|entry| entry.connect.as_ref());
+    for connect in bootstrap.default_connect.iter().chain(connects) {
         let Some(host) = host_of(connect.get_ref()) else { continue };
         let (name, rest) = host.split_once('.').unwrap_or((host, ""));
         if !(name == "%h" || name.starts_with(&own)) || rest.split('.').next() == Some(headless) {

@@ -4,10 +4,11 @@ use super::check::{Check, Place, Role, shown, text};
 use crate::diag::Diagnostic;
 use crate::diag::codes::spec as codes;
 use crate::rules::syntax;
+use crate::spec::Spanned;
 
-/// Set in every pod unless the container sets them, and what the entrypoint takes from them.
-const SET_BY_KUBERNETES: [(&str, &str); 2] =
-    [("JOB_COMPLETION_INDEX", "Flux's ranks come from it"), ("HOSTNAME", "the leader is known by it")];
+/// Set in every pod unless the container sets them: their names, and what the scripts take from them.
+const COMPLETION_INDEX: (&str, &str) = ("JOB_COMPLETION_INDEX", "Flux's ranks come from it");
+const HOST_NAME: (&str, &str) = ("HOSTNAME", "the leader is known by it");
 
 pub(super) fn check(check: &mut Check<'_>) {
     for place in check.all_containers() {
@@ -16,7 +17,9 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
     let environment = check.flux().and_then(|flux| flux.environment.as_ref());
     for entry in environment.iter().flat_map(|map| &map.value) {
-        check.form(codes::ENVIRONMENT_NAME, "variable of flux.environment", &entry.key, syntax::shell_name);
+        if check.form(codes::ENVIRONMENT_NAME, "variable of flux.environment", &entry.key, syntax::shell_name) {
+            not_relied_on(check, &entry.key, &[COMPLETION_INDEX]);
+        }
     }
 }
 
@@ -33,12 +36,20 @@ fn variables(check: &mut Check<'_>, place: Place<'_>) {
     }
 }
 
-fn name(check: &mut Check<'_>, place: Place<'_>, key: &crate::spec::Spanned<String>) {
-    let usable = check.form(codes::ENVIRONMENT_NAME, "environment variable", key, syntax::environment_name);
-    if !usable || place.role == Role::Service {
+fn name(check: &mut Check<'_>, place: Place<'_>, key: &Spanned<String>) {
+    if !check.form(codes::ENVIRONMENT_NAME, "environment variable", key, syntax::environment_name) {
         return;
     }
-    if let Some((name, use_of_it)) = SET_BY_KUBERNETES.iter().find(|(name, _)| *name == key.value) {
+    // Web servers in sidecars and services take the address to listen on from HOSTNAME.
+    match place.role {
+        Role::Runner => not_relied_on(check, key, &[COMPLETION_INDEX, HOST_NAME]),
+        Role::Sidecar => not_relied_on(check, key, &[COMPLETION_INDEX]),
+        Role::Service => {}
+    }
+}
+
+fn not_relied_on(check: &mut Check<'_>, key: &Spanned<String>, relied_on: &[(&str, &str)]) {
+    if let Some((name, use_of_it)) = relied_on.iter().find(|(name, _)| *name == key.value) {
         let message = format!("environment variable `{name}` is set by Kubernetes, and {use_of_it}");
         check.error(codes::ENVIRONMENT_NAME, key.span, message, "rename the variable");
     }

@@ -26,9 +26,6 @@ pub const VIEW_PATHS: &[&str] = &["/opt/software", "/opt/views"];
 /// The brokers' private copy of the certificate, below the mount path of the view.
 pub const BROKER_CERTIFICATE: &str = "config/curve/curve.cert";
 
-/// The brokers' R, below the mount path of the view.
-pub const BROKER_RESOURCES: &str = "config/etc/flux/system/R";
-
 /// Default of `flux.container.mountPath`.
 pub const DEFAULT_MOUNT_PATH: &str = "/mnt/flux";
 

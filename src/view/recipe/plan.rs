@@ -8,6 +8,7 @@ use minijinja::value::Serde;
 use minijinja::{Value, context};
 use serde::Serialize;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::containerfile;
 use super::model::{Arch, Download, FolderFiles, How, Recipe, System};
@@ -200,6 +201,14 @@ pub(super) fn short(facts: &serde_json::Value) -> String {
     let mut digest = sha256_hex(facts.to_string().as_bytes());
     digest.truncate(16);
     digest
+}
+
+/// The SHA-256 of a value as 32 letters of base 32, which is how the folders of Spack's packages end: by that, layers and
+/// versions of packages are found in a tree.
+pub(super) fn letters(facts: &serde_json::Value) -> String {
+    const ALPHABET: [u8; 32] = *b"abcdefghijklmnopqrstuvwxyz234567";
+    let digest = Sha256::digest(facts.to_string().as_bytes());
+    digest.iter().map(|byte| char::from(ALPHABET[usize::from(byte & 31)])).collect()
 }
 
 /// Shell of a recipe as a file of its own.

@@ -7,7 +7,7 @@ use minijinja::{Value, context};
 use serde_json::json;
 
 use super::model::{BuildKind, Download, Origin, Package, PatchOrigin, Source};
-use super::plan::{Parts, PlanError, Step, Target, shell_file, short};
+use super::plan::{Parts, PlanError, Step, Target, letters, shell_file, short};
 use crate::model::words::join;
 
 const SOURCES: &str = "/flux-gen/sources";
@@ -103,7 +103,7 @@ fn places<'a>(packages: &[&'a Package], target: &Target<'_>) -> Vec<Place<'a>> {
 /// `/opt/software/linux-x86_64/rocky-9/zeromq-4.3.5-<hash>`: laid out as Spack does, so that layers are cut alike.
 fn own_prefix(name: &str, version: &str, facts: &serde_json::Value, target: &Target<'_>) -> String {
     let arch = target.arch.gnu();
-    let hash = short(&json!([facts, target.recipe.prefix, arch]));
+    let hash = letters(&json!([facts, target.recipe.prefix, arch]));
     format!("{}/linux-{arch}/{}/{name}-{version}-{hash}", target.recipe.prefix, target.name)
 }
 
