@@ -187,7 +187,7 @@ pub fn prepare(
             let (source, root) = open(&reference.value).map_err(|e| image_error(span, &e.into()))?;
             let image = image::open(source.as_ref(), &root, platform).map_err(|e| image_error(span, &e))?;
             let (mut tree, _) =
-                image::tree(&source, &image, &read, &mut problems).map_err(|e| image_error(span, &e))?;
+                image::kept_tree(&source, &image, &read, &mut problems).map_err(|e| image_error(span, &e))?;
             image::keep_view(&mut tree);
             tree
         }

@@ -81,10 +81,37 @@ pub fn read(source: &dyn Source, descriptor: Descriptor) -> Result<Image, ImageE
 /// # Errors
 /// When a layer cannot be read, or is not what its digests say.
 pub fn tree(
+    source: &dyn Source,
+    image: &Image,
+    options: &ReadOptions,
+    problems: &mut Problems,
+) -> Result<(Tree, Vec<LayerRow>), ImageError> {
+    stack(image, &mut |layer, diff_id| {
+        let spooled = spool(source, layer, diff_id, &options.scratch)?;
+        Ok(tree::index_archive(&place(source, layer), &spooled, Meaning::Layer, options, problems)?)
+    })
+}
+
+/// As [`tree()`], but layers that were read before are fetched when a content of theirs is asked for.
+///
+/// # Errors
+/// As [`tree()`].
+pub fn kept_tree(
     source: &Arc<dyn Source>,
     image: &Image,
     options: &ReadOptions,
     problems: &mut Problems,
+) -> Result<(Tree, Vec<LayerRow>), ImageError> {
+    stack(image, &mut |layer, diff_id| {
+        let layer = Layer { source: Arc::clone(source), layer: layer.clone(), diff_id: diff_id.to_owned() };
+        layer.tree(options, problems)
+    })
+}
+
+/// Puts the layers of an image on each other.
+fn stack(
+    image: &Image,
+    read: &mut dyn FnMut(&Descriptor, &str) -> Result<Tree, ImageError>,
 ) -> Result<(Tree, Vec<LayerRow>), ImageError> {
     let diff_ids = &image.config.rootfs.diff_ids;
     if diff_ids.len() != image.manifest.layers.len() {
@@ -100,8 +127,7 @@ pub fn tree(
     let mut all = Tree::default();
     let mut rows = Vec::new();
     for (serial, (layer, diff_id)) in image.manifest.layers.iter().zip(diff_ids).enumerate() {
-        let one = Layer { source: Arc::clone(source), layer: layer.clone(), diff_id: diff_id.to_string() };
-        let one = one.tree(options, problems)?;
+        let one = read(layer, &diff_id.to_string())?;
         let bytes = one.entries.values().filter_map(Entry::content).map(|content| content.size).sum();
         rows.push(LayerRow {
             descriptor: layer.clone(),
@@ -114,6 +140,23 @@ pub fn tree(
     Ok((all, rows))
 }
 
+fn place(source: &dyn Source, layer: &Descriptor) -> PathBuf {
+    PathBuf::from(format!("{} {}", source.name(), layer.digest))
+}
+
+/// Fetches and decompresses a layer.
+fn spool(source: &dyn Source, layer: &Descriptor, diff_id: &str, scratch: &Path) -> Result<Spooled, ImageError> {
+    let stream = source::open(source, layer)?;
+    let (place, identity) = (place(source, layer), layer.digest.to_string().into());
+    let spooled = tree::spool_stream(&place, stream, layer.size, identity, scratch)?;
+    if spooled.digest.as_deref() != Some(diff_id) {
+        let got = spooled.digest.unwrap_or_default();
+        let message = format!("{} unpacks to {got}, and its configuration says {diff_id}", place.display());
+        return Err(Error::new(ErrorKind::Digest, message).into());
+    }
+    Ok(spooled)
+}
+
 /// A layer, and what it unpacks to.
 struct Layer {
     source: Arc<dyn Source>,
@@ -122,21 +165,8 @@ struct Layer {
 }
 
 impl Layer {
-    fn place(&self) -> PathBuf {
-        PathBuf::from(format!("{} {}", self.source.name(), self.layer.digest))
-    }
-
-    /// Fetches and decompresses it.
     fn spool(&self, scratch: &Path) -> Result<Spooled, ImageError> {
-        let stream = source::open(self.source.as_ref(), &self.layer)?;
-        let (place, identity) = (self.place(), self.layer.digest.to_string().into());
-        let spooled = tree::spool_stream(&place, stream, self.layer.size, identity, scratch)?;
-        if spooled.digest.as_ref() != Some(&self.diff_id) {
-            let got = spooled.digest.unwrap_or_default();
-            let message = format!("{} unpacks to {got}, and its configuration says {}", place.display(), self.diff_id);
-            return Err(Error::new(ErrorKind::Digest, message).into());
-        }
-        Ok(spooled)
+        spool(self.source.as_ref(), &self.layer, &self.diff_id, scratch)
     }
 
     /// Its entries: as they were kept, or read now.
@@ -153,7 +183,7 @@ impl Layer {
             });
             return Ok(known.tree(&archive));
         }
-        let (place, spooled) = (self.place(), self.spool(&options.scratch)?);
+        let (place, spooled) = (place(self.source.as_ref(), &self.layer), self.spool(&options.scratch)?);
         let mut found = Problems::default();
         let tree = tree::index_archive(&place, &spooled, Meaning::Layer, options, &mut found)?;
         if let (Some(kept), true) = (kept, found.is_empty()) {

@@ -128,7 +128,7 @@ fn image_facts(
             return Ok(known);
         }
         let (tree, _) =
-            image::tree(&source, image, &read, &mut Problems::default()).map_err(|e| failed(e.to_string()))?;
+            image::tree(source.as_ref(), image, &read, &mut Problems::default()).map_err(|e| failed(e.to_string()))?;
         let facts = facts::of_tree(&tree, &image.config.platform.architecture);
         cache.put_facts(&image.descriptor.digest, &facts).map_err(|e| failed(e.to_string()))?;
         Ok(facts)

@@ -1,7 +1,5 @@
 //! `flux-gen view verify`.
 
-use std::sync::Arc;
-
 use clap::Args;
 
 use super::build::{options, size, worst};
@@ -50,7 +48,7 @@ pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     for target in &args.targets {
         let (text, found) = match opener.target(target, &views) {
             Ok(Target::Tree(path)) => one_tree(&path, args, &read),
-            Ok(Target::Image((source, root))) => images(target, &source, &root, args, &read),
+            Ok(Target::Image((source, root))) => images(target, source.as_ref(), &root, args, &read),
             Err(error) => (String::new(), [error.diagnostic()].into_iter().collect()),
         };
         ui.print(text.as_bytes())?;
@@ -91,13 +89,13 @@ fn check(tree: &Tree, expected: Expected<'_>) -> Result<Report, crate::view::pac
 
 fn images(
     target: &str,
-    source: &Arc<dyn Source>,
+    source: &dyn Source,
     root: &crate::oci::Descriptor,
     args: &VerifyArgs,
     read: &ReadOptions,
 ) -> (String, Diagnostics) {
     let (mut text, mut found) = (String::new(), Diagnostics::new());
-    let all = match super::open::images(source.as_ref(), root, args.platform.as_ref()) {
+    let all = match super::open::images(source, root, args.platform.as_ref()) {
         Ok(all) => all,
         Err(error) => return (text, failure(target, &error)),
     };
