@@ -164,7 +164,7 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         pod_security: settings.pod_security,
     };
     diagnostics.extend(rules::spec::check(spec, &context));
-    if diagnostics.has_errors() {
+    if diagnostics.has_errors() || !is_whole(spec) {
         return (None, used, diagnostics);
     }
     let certificate = model::certificate_need(spec, &settings);
@@ -179,24 +179,20 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
-    let mut objects = match render::render(&cluster, templates) {
-        Ok(objects) => objects,
-        Err(error) => {
-            diagnostics.push(Diagnostic::error(codes::RENDER_BUG, spec.span, error.to_string()));
+    let rendered = render::render(&cluster, templates)
+        .map_err(|error| Diagnostic::error(codes::RENDER_BUG, spec.span, error.to_string()));
+    let mut objects = match rendered {
+        Ok(objects) => patched(&cluster, objects, input, &mut used, &mut diagnostics),
+        Err(bug) => {
+            diagnostics.push(bug);
             return (None, used, diagnostics);
         }
     };
-    if let Some(patches) = input.project.and_then(|p| p.patches.as_ref()) {
-        apply_patches(&cluster, &mut objects, patches, &mut used, &mut diagnostics);
-    }
-    // Those that patches brought in.
-    for object in &mut objects {
-        object::images::visit(object, &mut |_, name| images.get(name).cloned());
-    }
     render::finish(&mut objects);
     render::mark(&mut objects, &cluster, origin_of_secret(&settings, certificate.name == cluster.name));
     diagnostics.extend(object_rules(spec, &objects, &settings, !used.is_empty()));
     diagnostics.extend(rules::strategy::check(&cluster.rollout, &objects, name_span(spec)));
+    diagnostics.extend(rules::fit::check(&cluster, &input.documents.facts, views, image_span(spec)));
     if diagnostics.has_errors() {
         return (None, used, diagnostics);
     }
@@ -211,6 +207,12 @@ fn compile_cluster(spec: &MiniCluster, input: &Input<'_>, templates: &Templates)
         name_span: spec.metadata.name.as_ref().map_or(spec.span, |name| name.span),
     };
     (Some(compiled), used, diagnostics)
+}
+
+/// Whether what every object is made of could be read. Reading has reported what is missing, and objects without it would
+/// only say the same again in other words.
+fn is_whole(spec: &MiniCluster) -> bool {
+    spec.metadata.name.is_some() && spec.spec.containers.is_some()
 }
 
 /// What an API server would refuse in the objects, whoever is to blame: a patch, or a case that the rules on specs miss.
@@ -238,6 +240,17 @@ fn name_span(spec: &MiniCluster) -> Span {
     spec.metadata.name.as_ref().map_or(spec.span, |name| name.span)
 }
 
+/// Where the image is written in which Flux runs.
+fn image_span(spec: &MiniCluster) -> Span {
+    let containers = spec.spec.containers.iter().flat_map(|list| &list.value);
+    let runs_flux = |run: &Option<Spanned<bool>>| run.as_ref().is_some_and(|run| run.value);
+    let mut all: Vec<_> = containers.collect();
+    if all.len() > 1 {
+        all.retain(|container| runs_flux(&container.run_flux));
+    }
+    all.first().and_then(|container| container.image.as_ref()).map_or_else(|| name_span(spec), |image| image.span)
+}
+
 /// The setting `secrets`, as far as it is about this bundle: the Secret of a bursting group is in its main cluster's.
 fn origin_of_secret(settings: &Settings, is_owner: bool) -> &str {
     let chosen = settings.origins().find(|(key, _, _)| *key == "secrets").map(|(_, value, _)| value);
@@ -249,6 +262,23 @@ fn origin_of_secret(settings: &Settings, is_owner: bool) -> &str {
 pub fn inline_certificate(spec: &MiniCluster) -> Option<Certificate> {
     let text = spec.spec.flux.as_ref()?.curve_cert.as_ref()?;
     Certificate::parse(text.value.as_bytes()).ok()
+}
+
+/// The objects as the project's patches want them, with the digests of images that patches brought in.
+fn patched(
+    cluster: &Cluster,
+    mut objects: Vec<Object>,
+    input: &Input<'_>,
+    used: &mut BTreeSet<usize>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Object> {
+    if let Some(patches) = input.project.and_then(|project| project.patches.as_ref()) {
+        apply_patches(cluster, &mut objects, patches, used, diagnostics);
+    }
+    for object in &mut objects {
+        object::images::visit(object, &mut |_, name| input.documents.images.get(name).cloned());
+    }
+    objects
 }
 
 /// Applies every patch that is for this cluster, in the order of the project file.

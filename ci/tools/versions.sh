@@ -8,6 +8,12 @@ RUST_MINIMUM=1.95.0
 GO_MINIMUM=1.26.8
 GO_VERSION=1.26.8
 CARGO_DENY_VERSION=0.20.2
+# C compiler of the release programs: the wheel `ziglang` of PyPI for x86_64.
+ZIG_VERSION=0.17.1
+ZIG_SHA256=ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
+# Whose CRDs judge what `flux-gen gitops` writes; that of Argo CD stands in argo-cd/go.mod.
+SOURCE_CONTROLLER_VERSION=v1.9.6
+KUSTOMIZE_CONTROLLER_VERSION=v1.9.6
 # Key of the base image in the cache: raise it when base-image makes something else.
 BASE_IMAGE_VERSION=1
 DEBIAN_MIRROR=http://deb.debian.org/debian
@@ -29,6 +35,7 @@ DEBIAN_PACKAGES=(
   netavark
   nftables
   openssl
+  pigz
   podman
   procps
   python3

@@ -93,6 +93,8 @@ fn manifest(source: &dyn Source, descriptor: &Descriptor) -> Result<(Platform, L
         digest: descriptor.digest.clone(),
         size: loaded.bytes.len() as u64,
         content: blobs.values().sum(),
+        facts: None,
+        view: None,
     };
     Ok((platform, entry))
 }

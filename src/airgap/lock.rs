@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::oci::{Digest, Platform, Reference};
+use crate::spec::pins::{ImageFacts, ViewFacts};
 
 /// The file, beside the project file.
 pub const LOCK_FILE: &str = "images.lock";
@@ -84,6 +85,12 @@ pub struct LockedPlatform {
     pub size: u64,
     /// Bytes of configuration and layers together, as they are transferred.
     pub content: u64,
+    /// What the image has, when a view is to run in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<ImageFacts>,
+    /// What the view needs, when it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<ViewFacts>,
 }
 
 /// The file as it is written.
@@ -214,7 +221,13 @@ mod tests {
     use super::*;
 
     fn lock() -> Lock {
-        let platform = |text: &str| LockedPlatform { digest: Digest::of(text.as_bytes()), size: 500, content: 1 << 20 };
+        let platform = |text: &str| LockedPlatform {
+            digest: Digest::of(text.as_bytes()),
+            size: 500,
+            content: 1 << 20,
+            facts: None,
+            view: None,
+        };
         let image = |text: &str, source: Origin| LockedImage {
             digest: Digest::of(text.as_bytes()),
             media_type: crate::oci::media::INDEX.to_owned(),

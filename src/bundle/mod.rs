@@ -10,6 +10,7 @@ pub mod check;
 pub mod cipher;
 pub mod companion;
 pub mod files;
+pub mod gitops;
 pub mod index;
 pub mod kustomization;
 pub mod layout;
@@ -84,7 +85,8 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 /// Lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])).collect()
 }

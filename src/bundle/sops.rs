@@ -116,6 +116,15 @@ pub(super) fn take_apart(mut document: Value) -> Option<(Value, Keys)> {
     Some((document, keys))
 }
 
+/// Whether an object is a SOPS file whose `data` and `stringData` hold nothing but encrypted values.
+#[must_use]
+pub fn hides_data(object: &Value) -> bool {
+    let is_hidden = |value: &Value| value.as_str().is_some_and(|t| t.starts_with(VALUE_PREFIX) && t.ends_with(']'));
+    let signed = object.pointer("/sops/mac").is_some_and(is_hidden);
+    let values = ["data", "stringData"].iter().filter_map(|field| object.get(*field)?.as_object());
+    signed && values.flat_map(|map| map.values()).all(is_hidden)
+}
+
 /// Who can decrypt a file: read from the file itself, because `sops updatekeys` changes it there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keys {

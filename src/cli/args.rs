@@ -2,7 +2,10 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::{audit, build, cert, check, completions, diff, explain, lock, man, new, recipe, schema, validate, view};
+use super::{
+    archive, audit, build, cert, check, completions, diff, explain, gitops, lock, man, new, publish, recipe, schema,
+    validate, view,
+};
 
 /// Compiles Flux MiniClusters into static Kubernetes bundles: no controller in the cluster.
 ///
@@ -45,6 +48,9 @@ pub(crate) enum Command {
     Recipe(recipe::RecipeArgs),
     View(view::ViewArgs),
     Lock(lock::LockArgs),
+    Archive(archive::ArchiveArgs),
+    Publish(publish::PublishArgs),
+    Gitops(gitops::GitopsArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

@@ -9,11 +9,13 @@ use super::error::{CommandError, plain};
 use super::exit::Exit;
 use super::images;
 use super::jobs::{self, Rollouts};
+use super::mirror;
 use super::pipeline::{InputArgs, Inputs};
 use super::report::{Tally, plural};
 use super::ui::Ui;
 use crate::bundle::certificates::{Certificates, Missing};
 use crate::bundle::files::Disk;
+use crate::bundle::gitops::JobFacts;
 use crate::bundle::layout::{Kept, LayoutSettings, layout};
 use crate::bundle::report::{ChangeKind, FileError, Report};
 use crate::bundle::secret::SecretForm;
@@ -43,6 +45,8 @@ pub(crate) struct Rendered {
     pub(crate) secrets: Vec<WantedSecret>,
     /// What becomes of the Job of each cluster when it changes.
     pub(crate) rollouts: Rollouts,
+    /// What GitOps tools have to know about the Jobs.
+    pub(crate) jobs: Vec<JobFacts>,
 }
 
 impl Rendered {
@@ -81,8 +85,8 @@ pub(crate) fn render(args: &InputArgs, output: Option<&Path>, what: Use, ui: &Ui
         ui.failure(&format!("found {}{consequence}", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
-    let Laid { tree, kept, clusters, secrets, rollouts } = rendered?;
-    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets, rollouts })
+    let Laid { tree, kept, clusters, secrets, rollouts, jobs } = rendered?;
+    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets, rollouts, jobs })
 }
 
 /// The result of [`render_inputs`].
@@ -92,19 +96,22 @@ struct Laid {
     clusters: usize,
     secrets: Vec<WantedSecret>,
     rollouts: Rollouts,
+    jobs: Vec<JobFacts>,
 }
 
 fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> Result<Laid, CommandError> {
     let wrong_so_far = inputs.diagnostics.has_errors();
-    let (compiled, certificates) = compile_with_certificates(inputs, what, found, ui);
+    let (mut compiled, certificates) = compile_with_certificates(inputs, what, found, ui);
     let kept = match what {
         Use::Alone => Kept::default(),
         Use::Write | Use::Compare => survey::kept(&Disk, &inputs.output, &inputs.scope).map_err(|e| file_error(&e))?,
     };
     let count = compiled.clusters.len();
-    let unpinned = images::check(&compiled.clusters, inputs);
+    let mut unpinned = images::check(&compiled.clusters, inputs);
+    unpinned.extend(mirror::rewrite(&mut compiled.clusters, inputs));
     let secrets = certificates::wanted_secrets(&compiled.clusters);
     let rollouts = jobs::rollouts(&compiled.clusters);
+    let jobs = compiled.clusters.iter().map(JobFacts::of).collect();
     let whole = compiled.clusters.into_par_iter().map(|cluster| {
         let secret = secret_form(&cluster, &certificates);
         bundle(cluster, inputs, secret)
@@ -114,7 +121,7 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
     if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {
         // That nothing is left is no news.
-        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets, rollouts });
+        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets, rollouts, jobs });
     }
     let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
@@ -123,7 +130,7 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     bundles.into_par_iter().for_each(drop);
     let news = problems.iter().filter(|problem| !is_repeated(problem, found)).cloned().collect();
     found.extend(news);
-    Ok(Laid { tree, kept, clusters: count, secrets, rollouts })
+    Ok(Laid { tree, kept, clusters: count, secrets, rollouts, jobs })
 }
 
 /// Whether a clash between finished objects was told already, at its very place, as a clash between documents.

@@ -1,6 +1,6 @@
 //! Digests of images for bundles: `images.lock`, and what is still named by a tag.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::path::Path;
 use super::pipeline::Inputs;
 use super::project::Found;
 use super::sources::shown;
-use crate::airgap::lock::{LOCK_FILE, Lock, pinned_name};
+use crate::airgap::lock::{LOCK_FILE, Lock, LockedPlatform, pinned_name};
 use crate::compile::CompiledCluster;
 use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::object::images;
 use crate::spec::minicluster::MiniClusterSpec;
-use crate::spec::pins::{ImagePins, is_pinned};
+use crate::spec::pins::{ImagePins, KnownFacts, LockedFacts, is_pinned};
 use crate::spec::{MiniCluster, Spanned};
 
 /// Reads the project's lock, if there is one.
@@ -38,6 +38,19 @@ pub(crate) fn lock(project: &Found) -> Result<Option<Lock>, Box<Diagnostic>> {
 pub(crate) fn pins(lock: &Lock) -> ImagePins {
     let pin = |(name, image): (&String, &_)| Some((name.clone(), pinned_name(name, image)?));
     lock.images.iter().filter(|(name, _)| !is_pinned(name)).filter_map(pin).collect()
+}
+
+/// What the lock knows of images, by the names that objects have with and without it.
+pub(crate) fn facts(lock: &Lock) -> LockedFacts {
+    let mut all = LockedFacts::new();
+    for (name, image) in &lock.images {
+        let known = |entry: &LockedPlatform| KnownFacts { image: entry.facts.clone(), view: entry.view.clone() };
+        let platforms: BTreeMap<String, KnownFacts> =
+            image.platforms.iter().map(|(platform, entry)| (platform.clone(), known(entry))).collect();
+        all.extend(pinned_name(name, image).map(|pinned| (pinned, platforms.clone())));
+        all.insert(name.clone(), platforms);
+    }
+    all
 }
 
 /// Every image name of the objects and of the documents beside the specs.
@@ -68,9 +81,7 @@ pub(crate) fn check(clusters: &[CompiledCluster], inputs: &Inputs) -> Diagnostic
         let mut told = BTreeSet::new();
         let mut tell = |path: &str, name: &str| {
             if !is_pinned(name) && told.insert(name.to_owned()) {
-                let spec = inputs.documents.miniclusters.iter().find(|spec| spec.span == cluster.span);
-                let span = spec.and_then(|spec| span_of(spec, name)).unwrap_or(cluster.span);
-                found.push(unpinned(code, span, name, path));
+                found.push(unpinned(code, span_of_image(inputs, cluster.span, name), name, path));
             }
             None
         };
@@ -95,6 +106,14 @@ fn unpinned(code: crate::diag::Code, span: Span, name: &str, path: &str) -> Diag
         _ => format!("the image {name} ({path}) is named by a tag"),
     };
     Diagnostic::error(code, span, message).help("run `flux-gen lock`")
+}
+
+/// Where an image of a cluster, by digest perhaps, is named in its spec; the spec itself when it is not named there.
+pub(crate) fn span_of_image(inputs: &Inputs, cluster: Span, name: &str) -> Span {
+    let written =
+        inputs.documents.images.iter().find(|(_, pinned)| *pinned == name).map_or(name, |(written, _)| written);
+    let spec = inputs.documents.miniclusters.iter().find(|spec| spec.span == cluster);
+    spec.and_then(|spec| span_of(spec, written)).unwrap_or(cluster)
 }
 
 /// Where a spec names an image.

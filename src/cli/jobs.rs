@@ -1,5 +1,7 @@
 //! Which Jobs and Pods a change makes anew, and what the cluster's strategy makes of that.
 
+mod texts;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -75,20 +77,24 @@ pub(crate) fn changes(output: &Path, tree: &FileTree, rollouts: &Rollouts) -> Re
     for (folder, content) in &tree.folders {
         let Some(name) = content.index.name.clone() else { continue };
         let Some(rollout) = rollouts.get(&(content.index.namespace.clone(), name)) else { continue };
+        let place = output.join(folder);
         for (file, new) in &content.files {
             let Some(kind) = kind_of(file) else { continue };
-            let path = output.join(folder).join(file);
-            let old = Disk.read(&path).map_err(|source| FileError { action: "read", path: path.clone(), source })?;
-            let Some(old) = old.filter(|old| old != new) else { continue };
+            let path = place.join(file);
+            let Some(old) = read_file(&path)?.filter(|old| old != new) else { continue };
             // A file that holds no object any more was edited; the comparison of files says so.
             let (Some(old), Some(new)) = (object(old), object(new.clone())) else { continue };
             let namespace = folder.split('/').next().unwrap_or_default();
-            found.extend(
-                change(kind, namespace, &old, &new, rollout).map(|change| Change { file: shown(&path), ..change }),
-            );
+            let Some(mut change) = change(kind, namespace, &old, &new, rollout) else { continue };
+            texts::name_them(&mut change.paths, &old, &new, &place, content)?;
+            found.push(Change { file: shown(&path), ..change });
         }
     }
     Ok(found)
+}
+
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    Disk.read(path).map_err(|source| FileError { action: "read", path: path.to_owned(), source })
 }
 
 fn kind_of(file: &str) -> Option<&'static str> {

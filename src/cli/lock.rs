@@ -11,6 +11,7 @@ use super::bundles::EXPLAIN;
 use super::error::CommandError;
 use super::exit::Exit;
 use super::images;
+use super::lock_facts;
 use super::pipeline::{InputArgs, Inputs};
 use super::registry::RegistryArgs;
 use super::report::plural;
@@ -23,7 +24,7 @@ use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::oci::layout::{Layout, Limits};
 use crate::oci::registry::{Client, Repository};
-use crate::oci::{Error, ErrorKind, Platform, Reference, Source};
+use crate::oci::{Descriptor, Error, ErrorKind, Platform, Reference, Source};
 
 /// Find out the digest of every image and keep them in images.lock.
 ///
@@ -46,20 +47,42 @@ pub(crate) struct LockArgs {
     /// OCI layout or archive (OCI, `docker save`) to look into before registries are asked. May be repeated.
     #[arg(long, value_name = "PATH")]
     from: Vec<PathBuf>,
+    /// Do not read what application images have (os-release, C library, bash), which takes their layers.
+    #[arg(long, conflicts_with = "check")]
+    no_facts: bool,
     #[command(flatten)]
     registry: RegistryArgs,
 }
 
 /// Where images are looked for.
 pub(super) struct Places {
-    pub(super) files: Vec<(String, Layout)>,
+    pub(super) files: Vec<(String, Arc<Layout>)>,
     pub(super) client: Arc<Client>,
+}
+
+impl Places {
+    /// The file that has a name.
+    fn file(&self, name: &str) -> Option<(&str, &Arc<Layout>, &Descriptor)> {
+        let full = name.parse::<Reference>().map_or_else(|_| name.to_owned(), |reference| reference.to_string());
+        self.files.iter().find_map(|(path, layout)| {
+            let root = [name, full.as_str()].into_iter().find_map(|name| layout.find(Some(name)).ok())?;
+            Some((path.as_str(), layout, root))
+        })
+    }
+
+    /// The place of an image.
+    fn source(&self, name: &str) -> Result<Arc<dyn Source>, Error> {
+        match self.file(name) {
+            Some((_, layout, _)) => Ok(Arc::<Layout>::clone(layout)),
+            None => Ok(Arc::new(Repository::to_pull(&self.client, &name.parse()?))),
+        }
+    }
 }
 
 pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut inputs = Inputs::open(&args.input, None, ui)?;
     inputs.read_specs(&args.input, ui)?;
-    let names = wanted(&mut inputs, ui)?;
+    let (names, for_facts) = wanted(&mut inputs, ui)?;
     let old = match images::lock(&inputs.project) {
         Ok(lock) => lock.unwrap_or_default(),
         Err(_) if args.update => Lock::default(),
@@ -94,6 +117,9 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if problems.has_errors() {
         return failed(&mut inputs, problems, ui);
     }
+    if !args.no_facts {
+        problems.extend(lock_facts::add(&mut lock, &old, &for_facts, &|name| places.source(name), ui));
+    }
     inputs.report(ui, problems);
     let text = lock.to_text().map_err(|e| CommandError::operation(e.to_string()))?;
     let same = lock == old && path.exists();
@@ -105,8 +131,8 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// The names of all images, as written.
-fn wanted(inputs: &mut Inputs, ui: &Ui) -> Result<BTreeSet<String>, CommandError> {
+/// The names of all images, as written, and those whose facts count.
+fn wanted(inputs: &mut Inputs, ui: &Ui) -> Result<(BTreeSet<String>, lock_facts::Wanted), CommandError> {
     let compiled = compile(&inputs.to_compile(&std::collections::BTreeMap::new()));
     let names = images::names(&compiled.clusters, inputs);
     let wrong = compiled.diagnostics.has_errors() || inputs.diagnostics.has_errors();
@@ -115,7 +141,7 @@ fn wanted(inputs: &mut Inputs, ui: &Ui) -> Result<BTreeSet<String>, CommandError
         ui.failure(&format!("found {}; nothing was written", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
-    Ok(names)
+    Ok((names, lock_facts::Wanted::of(&compiled.clusters)))
 }
 
 fn failed(inputs: &mut Inputs, problems: Diagnostics, ui: &Ui) -> Result<Exit, CommandError> {
@@ -145,22 +171,18 @@ pub(super) fn report_staleness(stale: &Staleness, path: &Path, whom: &str, comma
     Exit::Drift
 }
 
-pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Layout)>, CommandError> {
+pub(super) fn open_files(paths: &[PathBuf]) -> Result<Vec<(String, Arc<Layout>)>, CommandError> {
     let open = |path: &PathBuf| {
         let layout = Layout::open(path, &Limits::default()).map_err(|e| super::registry::failed(&e))?;
-        Ok((shown(path), layout))
+        Ok((shown(path), Arc::new(layout)))
     };
     paths.iter().map(open).collect()
 }
 
 pub(super) fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Result<LockedImage, Error> {
     let reference: Reference = name.parse()?;
-    let full = reference.to_string();
-    for (path, layout) in &places.files {
-        let named = [name, full.as_str()].into_iter().find_map(|name| layout.find(Some(name)).ok());
-        if let Some(root) = named {
-            return answer(name, layout, root, platforms, Origin::File(path.clone()));
-        }
+    if let Some((path, layout, root)) = places.file(name) {
+        return answer(name, layout.as_ref(), root, platforms, Origin::File(path.to_owned()));
     }
     let repository = Repository::to_pull(&places.client, &reference);
     let wanted = match (reference.digest(), reference.tag_or_latest()) {

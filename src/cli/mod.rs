@@ -3,6 +3,7 @@
 //! Arguments ([`args`]) become validated options, one file per command; products go to standard output, everything else to
 //! standard error ([`ui`], [`report`]); [`exit`] has the exit codes.
 
+mod archive;
 mod args;
 mod audit;
 mod build;
@@ -14,18 +15,24 @@ mod certificates;
 mod check;
 mod completions;
 mod diff;
+mod epoch;
 mod error;
 mod exit;
 mod explain;
+mod gitops;
+mod gitops_options;
 mod guard;
 mod images;
 mod jobs;
 mod lock;
+mod lock_facts;
 mod man;
+mod mirror;
 mod new;
 mod pipeline;
 mod progress;
 mod project;
+mod publish;
 mod recipe;
 mod registry;
 mod report;
@@ -65,6 +72,9 @@ fn run() -> Exit {
         Command::New(args) => new::run(args, &ui),
         Command::Cert(args) => cert::run(args, &ui),
         Command::Lock(args) => lock::run(args, &ui),
+        Command::Archive(args) => archive::run(args, &ui),
+        Command::Gitops(args) => gitops::run(args, &ui),
+        Command::Publish(args) => publish::run(args, &ui),
         Command::Recipe(args) => recipe::run(args, &ui),
         Command::View(args) => view::run(args, &ui),
         Command::Completions(args) => completions::run(args, &ui),

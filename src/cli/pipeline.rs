@@ -9,11 +9,13 @@ use clap::Args;
 
 use super::error::CommandError;
 use super::images;
+use super::mirror;
 use super::project::Found;
 use super::report::{SourceText, Tally};
 use super::sources::{self, Surroundings};
 use super::ui::Ui;
 use super::view::pin::read_all;
+use crate::airgap::rewrite::Rewriter;
 use crate::bundle::survey::Scope;
 use crate::bundle::{SourceRef, sha256_hex};
 use crate::compile::Input;
@@ -46,6 +48,13 @@ pub(crate) struct InputArgs {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
+impl InputArgs {
+    /// A whole project, for commands that take no paths.
+    pub(crate) fn of_project(project: Option<PathBuf>, set: Vec<(String, String)>) -> Self {
+        Self { paths: Vec::new(), project, set, allow_unknown: false, locked: false, threads: None }
+    }
+}
+
 /// Where bundles are.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
@@ -54,7 +63,8 @@ pub(crate) struct OutputArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+/// `KEY=VALUE` of a setting.
+pub(crate) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE, such as kubernetes-version=1.31".to_owned()),
@@ -80,6 +90,8 @@ pub(crate) struct Inputs {
     pub(crate) locked: bool,
     /// Whether the project has a lock of images.
     pub(crate) has_lock: bool,
+    /// What writes references behind the gap, if the project has a mirror.
+    pub(crate) mirror: Option<Rewriter>,
     sources: SourceMap,
     /// Names to show, in the order of the sources.
     shown: Vec<String>,
@@ -105,6 +117,8 @@ impl Inputs {
             Ok(lock) => {
                 self.has_lock = lock.is_some();
                 self.documents.images = lock.as_ref().map(images::pins).unwrap_or_default();
+                self.documents.facts = lock.as_ref().map(images::facts).unwrap_or_default();
+                self.mirror = mirror::of_project(self.project.written.as_ref(), lock.as_ref(), &mut self.diagnostics);
             }
             Err(problem) => self.diagnostics.push(*problem),
         }
@@ -126,6 +140,7 @@ impl Inputs {
             set: args.set.clone(),
             locked: args.locked,
             has_lock: false,
+            mirror: None,
             documents: Documents::default(),
             project,
             diagnostics,
@@ -192,6 +207,18 @@ impl Inputs {
     pub(crate) fn source_ref(&self, file: FileId) -> SourceRef {
         let none = || SourceRef { path: String::new(), sha256: sha256_hex(b"") };
         self.refs.get(file.0 as usize).cloned().unwrap_or_else(none)
+    }
+
+    /// The files that were read: path seen from the project's folder, and the path itself. Standard input is `-`.
+    pub(crate) fn files(&self) -> Vec<(String, PathBuf)> {
+        let one = |(path, shown): (&SourceRef, &String)| {
+            let of_project = self.project.file.as_ref().filter(|file| sources::shown(file) == *shown);
+            match of_project {
+                Some(file) => (sources::origin(file, &self.project.root), file.clone()),
+                None => (path.path.clone(), PathBuf::from(shown)),
+            }
+        };
+        self.refs.iter().zip(&self.shown).map(one).collect()
     }
 
     /// Prints what was found so far and `more`.

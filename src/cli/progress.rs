@@ -139,7 +139,7 @@ fn line<'a>(event: &'a Event<'a>) -> Line<'a> {
 }
 
 /// Bytes for people.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     indicatif::DecimalBytes(bytes).to_string()
 }
 

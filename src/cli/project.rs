@@ -90,6 +90,11 @@ impl Found {
         }
     }
 
+    /// Where bundles go, seen from the project's folder.
+    pub(crate) fn output_path(&self) -> String {
+        self.written.as_ref().and_then(|p| p.output.as_ref()).map_or(DEFAULT_OUTPUT.to_owned(), |o| o.value.clone())
+    }
+
     /// A path of the project file, seen from the current folder.
     pub(crate) fn inside(&self, path: &str) -> PathBuf {
         if self.root == Path::new(".") { PathBuf::from(path) } else { self.root.join(path) }

@@ -1,25 +1,7 @@
 //! Whether a view can run in an application's image: what both need to be known for that, and what is in the way. Pure; who
 //! reads images fills it in.
 
-use serde::{Deserialize, Serialize};
-
-pub use crate::spec::pins::{Glibc, ViewFacts};
-
-/// What an application's image has, for one platform.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ImageFacts {
-    /// Architecture in OCI words: `amd64`.
-    pub architecture: String,
-    /// Operating system: `rocky-9`, from `ID` and `VERSION_ID` of os-release(5).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub os: Option<String>,
-    /// Its glibc; none for musl and for images without a C library.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub glibc: Option<Glibc>,
-    /// Whether it has a bash, which runs the entrypoint of a bundle.
-    pub bash: bool,
-}
+pub use crate::spec::pins::{Glibc, ImageFacts, ViewFacts};
 
 /// What keeps a view from running in an image; empty when nothing does.
 #[must_use]

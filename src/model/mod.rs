@@ -30,6 +30,9 @@ pub use resolve::{
     resolve, secret_name,
 };
 
+/// The brokers' R, below the mount path of the view.
+pub(crate) const BROKER_RESOURCES: &str = "config/etc/flux/system/R";
+
 /// One MiniCluster, resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {

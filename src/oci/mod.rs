@@ -14,12 +14,14 @@ pub mod document;
 pub mod error;
 pub mod graph;
 pub mod image;
+pub mod kept;
 pub mod layout;
 pub mod media;
 pub mod platform;
 pub mod reference;
 pub mod registry;
 pub mod source;
+pub(crate) mod tar;
 pub mod transfer;
 
 pub use descriptor::Descriptor;

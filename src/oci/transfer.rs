@@ -118,6 +118,18 @@ pub struct Summary {
     pub documents: usize,
 }
 
+impl Summary {
+    /// Adds what another transfer did.
+    pub fn add(&mut self, other: &Self) {
+        let Self { present, mounted, moved, bytes, documents } = other;
+        self.present += present;
+        self.mounted += mounted;
+        self.moved += moved;
+        self.bytes += bytes;
+        self.documents += documents;
+    }
+}
+
 /// Brings images into a repository, from a layout, an archive or another registry.
 ///
 /// # Errors
@@ -167,7 +179,10 @@ pub fn push(
 }
 
 /// Puts a document by its digest unless it is there, and into the list of referrers if it has a subject.
-fn put_document(target: &Repository, node: &Node) -> Result<bool, Error> {
+///
+/// # Errors
+/// When the registry refuses it.
+pub fn put_document(target: &Repository, node: &Node) -> Result<bool, Error> {
     let Node { descriptor, loaded } = node;
     let name = descriptor.digest.to_string();
     let described = described(node);
@@ -202,11 +217,20 @@ fn move_tags(target: &Repository, image: &Tagged, graph: &Graph, events: &dyn Ev
         return Ok(());
     };
     for tag in &image.tags {
-        let there = target.resolve(tag)?.is_some_and(|found| found.digest == image.root.digest);
-        if !there {
-            target.put_manifest(tag, &described(node), &node.loaded.bytes)?;
-        }
+        put_tag(target, tag, node)?;
         events.event(&Event::Tag { name: tag, digest: &image.root.digest });
+    }
+    Ok(())
+}
+
+/// Makes a tag stand for a document, unless it does.
+///
+/// # Errors
+/// When the registry refuses it.
+pub fn put_tag(target: &Repository, tag: &str, node: &Node) -> Result<(), Error> {
+    let there = target.resolve(tag)?.is_some_and(|found| found.digest == node.descriptor.digest);
+    if !there {
+        target.put_manifest(tag, &described(node), &node.loaded.bytes)?;
     }
     Ok(())
 }
@@ -260,12 +284,17 @@ pub fn pull(
 fn wanted(source: &dyn Source, graph: &Graph) -> Result<Vec<Descriptor>, Error> {
     let mut blobs = Vec::new();
     for blob in &graph.blobs {
-        let elsewhere = media::is_foreign(&blob.media_type) && !blob.urls.is_empty();
-        if !elsewhere || source.size(blob)?.is_some() {
+        if !is_elsewhere(blob) || source.size(blob)?.is_some() {
             blobs.push(blob.clone());
         }
     }
     Ok(blobs)
+}
+
+/// Whether a blob need not be there, because its descriptor says where else it is.
+#[must_use]
+pub fn is_elsewhere(blob: &Descriptor) -> bool {
+    media::is_foreign(&blob.media_type) && !blob.urls.is_empty()
 }
 
 fn plan(blobs: &[Descriptor], graph: &Graph, events: &dyn Events) {
@@ -273,18 +302,31 @@ fn plan(blobs: &[Descriptor], graph: &Graph, events: &dyn Events) {
     events.event(&Event::Planned { blobs: blobs.len(), bytes, documents: graph.documents.len() });
 }
 
-/// Runs `work` on all items with so many threads; after an error no new item is begun. Gives the results in the order of the
-/// items, or the error of the first item that has one.
-fn each<T: Send>(
+/// [`each_of`] for blobs.
+pub(crate) fn each<T: Send, E: Send>(
     threads: usize,
     items: &[Descriptor],
-    work: impl Fn(&Descriptor) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
+    work: impl Fn(&Descriptor) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    each_of(threads, items, |blob| blob.size, work)
+}
+
+/// Runs `work` on all items with so many threads, the largest ones first; after an error no new item is begun. Gives the
+/// results in the order of the items.
+///
+/// # Errors
+/// That of the first item that has one.
+pub(crate) fn each_of<I: Sync, T: Send, E: Send>(
+    threads: usize,
+    items: &[I],
+    size: impl Fn(&I) -> u64,
+    work: impl Fn(&I) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
     // Large ones first: a large one at the end would be alone.
     let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|i| std::cmp::Reverse(items[*i].size));
+    order.sort_by_key(|i| std::cmp::Reverse(size(&items[*i])));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let results: Mutex<BTreeMap<usize, Result<T, Error>>> = Mutex::new(BTreeMap::new());
+    let results: Mutex<BTreeMap<usize, Result<T, E>>> = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, items.len().max(1)) {
             scope.spawn(|| {

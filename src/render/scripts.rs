@@ -127,6 +127,7 @@ fn common(cluster: &Cluster, templates: &Templates, has_flux: bool) -> Result<St
         context! {
             has_flux,
             main_host => cluster.broker.hosts.nth(0),
+            hosts => cluster.broker.hosts.to_string(),
             quiet => cluster.logging.quiet,
             strict => cluster.logging.strict,
             simple_scheduler => cluster.broker.simple_scheduler,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::PodSpec;
 
 use crate::diag::codes::queue as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
@@ -38,6 +39,23 @@ pub struct Demand {
     pub pod: Amounts,
     /// Labels that its nodes must have.
     pub node_selector: BTreeMap<String, String>,
+    /// Required node affinity: of one of these terms every label has one of the values (operator `In`; others are not
+    /// counted). None: any node will do.
+    pub node_terms: Vec<NodeTerm>,
+}
+
+/// Labels of a node with the values that they may have.
+pub type NodeTerm = BTreeMap<String, BTreeSet<String>>;
+
+fn node_terms(pod: &PodSpec) -> Vec<NodeTerm> {
+    let node = pod.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = node.and_then(|node| node.required_during_scheduling_ignored_during_execution.as_ref());
+    let terms = required.into_iter().flat_map(|selector| &selector.node_selector_terms);
+    let labels = terms.map(|term| {
+        let listed = term.match_expressions.iter().flatten().filter(|expression| expression.operator == "In");
+        listed.map(|e| (e.key.clone(), e.values.iter().flatten().cloned().collect())).collect()
+    });
+    labels.collect()
 }
 
 impl Demand {
@@ -74,6 +92,7 @@ impl Demand {
             most: cluster.size.max,
             pod: amounts,
             node_selector: pod.node_selector.clone().unwrap_or_default(),
+            node_terms: node_terms(pod),
         })
     }
 
@@ -83,6 +102,10 @@ impl Demand {
             if let Some(has) = flavor.labels.get(key).filter(|has| *has != wanted) {
                 return Some(format!("its nodes have `{key}: {has}`, the pods want `{wanted}`"));
             }
+        }
+        let refused = self.node_terms.iter().map(|term| refused_label(term, flavor));
+        if let Some(labels) = refused.collect::<Option<Vec<_>>>().filter(|labels| !labels.is_empty()) {
+            return Some(format!("its nodes have {}, which the node affinity excludes", labels.join(" and ")));
         }
         self.pod.iter().find_map(|(name, asked)| {
             let none = is_gpu(name).then_some(Quantity::ZERO);
@@ -104,6 +127,14 @@ impl Demand {
         let by_node = quota.nodes.saturating_mul(self.on_a_node(flavor));
         by_total.min().unwrap_or(by_node).min(by_node)
     }
+}
+
+/// A label of a flavor that a term does not take; `None` where the term may fit.
+fn refused_label(term: &NodeTerm, flavor: &Flavor) -> Option<String> {
+    term.iter().find_map(|(key, values)| {
+        let has = flavor.labels.get(key).filter(|has| !values.contains(*has))?;
+        Some(format!("`{key}: {has}`"))
+    })
 }
 
 /// `cpu 4`: a resource with its amount.

@@ -1,5 +1,6 @@
 //! What the API is, field by field, from the descriptions of the records.
 
+use super::decode::OLDER_PLACES;
 use super::minicluster::Document;
 use super::project::Project;
 use super::recipe::Recipe;
@@ -92,6 +93,17 @@ pub(crate) fn path_of(record: &'static Record) -> Option<String> {
         });
     }
     first
+}
+
+/// Fields of older APIs that no document may have any more: the path of each, and where its meaning is written now.
+pub(crate) fn older_fields() -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    walk("", Document::RECORD, &mut |path, inner| {
+        let Some(record) = inner else { return };
+        let gone = OLDER_PLACES.iter().filter(|(of, ..)| *of == record.name);
+        found.extend(gone.map(|(_, field, place)| (format!("{path}.{field}"), *place)));
+    });
+    found
 }
 
 /// Visits every field below a record: its path and the record in it.

@@ -85,6 +85,8 @@ pub struct Documents {
     pub views: pins::ViewPins,
     /// Digests of images.
     pub images: pins::ImagePins,
+    /// What images have and views need.
+    pub facts: pins::LockedFacts,
     /// Places of secret values (a certificate, the data of a Secret): excerpts of the text must not show them.
     pub secrets: Vec<Span>,
     /// Aliases, which are the places of the values that they stand for.

@@ -64,6 +64,34 @@ pub struct ViewFacts {
     pub flux: Option<String>,
 }
 
+/// What an application's image has, for one platform.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageFacts {
+    /// Architecture in OCI words: `amd64`.
+    pub architecture: String,
+    /// Operating system: `rocky-9`, from `ID` and `VERSION_ID` of os-release(5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// Its glibc; none for musl and for images without a C library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub glibc: Option<Glibc>,
+    /// Whether it has a bash, which runs the entrypoint of a bundle.
+    pub bash: bool,
+}
+
+/// What is known of the image of one platform.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownFacts {
+    /// What it has, when it is an application's.
+    pub image: Option<ImageFacts>,
+    /// What it needs, when it is a view.
+    pub view: Option<ViewFacts>,
+}
+
+/// What `images.lock` knows of images: by the name that objects have, then by platform.
+pub type LockedFacts = BTreeMap<String, BTreeMap<String, KnownFacts>>;
+
 /// Names of images as written, and what they are pinned to: the same repository by digest.
 pub type ImagePins = BTreeMap<String, String>;
 

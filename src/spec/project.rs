@@ -26,6 +26,87 @@ record! {
         "patches" patches: List<Patch>,
         /// What the Kubernetes cluster has. MiniClusters are checked against it.
         "capacity" capacity: Capacity,
+        /// Where images come from, for sites that have registries of their own.
+        "images" images: Images,
+        /// Where Argo CD and Flux CD fetch the bundles: what `flux-gen gitops` writes for them.
+        "gitops" gitops: GitOpsSection,
+    }
+}
+
+record! {
+    /// Where images come from.
+    pub struct Images {
+        /// Registries that have the images instead of those that specs name. `build` writes references to them, and keeps the
+        /// original ones in the annotation `flux-gen.dev/original-images`. The longest `from` that fits an image counts.
+        "mirror" mirror: List<MirrorRule>,
+    }
+}
+
+record! {
+    /// What `flux-gen gitops` writes: Applications of Argo CD, a source and Kustomizations of Flux CD.
+    pub struct GitOpsSection {
+        /// Source of the bundles: a git repository (`https://`, `ssh://`, `git@host:path`) or an artifact
+        /// (`oci://registry/name`).
+        "url" url: String,
+        /// Folder with the folders of namespaces in the source. Default: the output folder, `.` in an artifact.
+        "path" path: String,
+        /// Branch of the repository. Default `main`.
+        "branch" branch: String,
+        /// Tag of the repository or artifact. Default for an artifact: `latest`.
+        "tag" tag: String,
+        /// Commit of the repository.
+        "commit" commit: String,
+        /// Digest of the artifact.
+        "digest" digest: String,
+        /// Namespaces to write for, `cluster` for objects without one. Default all.
+        "namespaces" namespaces: List<String>,
+        /// Who changes the size of elastic clusters: `git` (default) or `cluster`, which makes the tools overlook it.
+        "resize" resize: String,
+        /// Argo CD alone.
+        "argocd" argocd: ArgoCdSection,
+        /// Flux CD alone.
+        "fluxcd" fluxcd: FluxCdSection,
+    }
+}
+
+record! {
+    /// A registry or a part of one, and what stands in its place.
+    pub struct MirrorRule {
+        /// Registry, or the beginning of its repositories: `ghcr.io`, `docker.io/library/`. Unset: every image that no other rule is
+        /// for; its registry becomes the first part of the repository (`site.example/hub/ghcr.io/a/b`), so that no two are mixed up.
+        "from" from: String,
+        /// Registry, or the beginning of its repositories, that has the images: `registry.site:5000/hub/`.
+        "to" to: String [Required],
+    }
+}
+
+record! {
+    /// What Applications say besides.
+    pub struct ArgoCdSection {
+        /// Namespace of the Applications. Default `argocd`.
+        "namespace" namespace: String,
+        /// Their project. Default `default`.
+        "project" project: String,
+        /// API server that the bundles go to. Default `https://kubernetes.default.svc`: where Argo CD runs.
+        "server" server: String,
+    }
+}
+
+record! {
+    /// What the source and Kustomizations say besides.
+    pub struct FluxCdSection {
+        /// Namespace of the objects. Default `flux-system`.
+        "namespace" namespace: String,
+        /// How often cluster and source are compared, such as `10m`, which is the default.
+        "interval" interval: String,
+        /// Wait for Jobs to end, at most so long, such as `2h`. Default: do not wait.
+        "wait" wait: String,
+        /// Secret with the keys for SOPS. Default `sops-age`.
+        "decryptionSecret" decryption_secret: String,
+        /// Secret with which the source is fetched.
+        "pullSecret" pull_secret: String,
+        /// The registry speaks HTTP without TLS.
+        "insecure" insecure: bool,
     }
 }
 

@@ -3,10 +3,14 @@
 
 mod config;
 
+pub use config::rfc3339;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use super::cache::{self, Cache, Cached};
 use super::contract::{self, Expected, Report};
@@ -14,7 +18,7 @@ use super::elf::{self, Elf};
 use super::entry::{Tree, TreePath, shown};
 use super::group::{self, Group};
 use super::image::{self, Image, ImageError};
-use super::pack::{Compression, ItemKind, Layer, PackError, PackOptions, pack};
+use super::pack::{Compression, Item, ItemKind, Layer, PackError, PackOptions, pack};
 use super::plan::{Base, Input, Plan};
 use super::problem::Problems;
 use super::tree::{self, ReadError, ReadOptions};
@@ -43,7 +47,7 @@ pub struct BuildOptions {
 }
 
 /// An image that was opened, with the descriptor of its index or manifest.
-pub type Opened = (Box<dyn Source>, Descriptor);
+pub type Opened = (Arc<dyn Source>, Descriptor);
 /// Opens an image by what a view file says of it.
 pub type OpenImage<'a> = dyn Fn(&str) -> Result<Opened, Error> + 'a;
 
@@ -154,7 +158,12 @@ pub fn prepare(
 ) -> Result<Prepared, Failed> {
     let span = input.span();
     let mut problems = Problems::default();
-    let read = ReadOptions { xattrs: plan.xattrs, exclude: plan.exclude.clone(), scratch: options.scratch.clone() };
+    let read = ReadOptions {
+        xattrs: plan.xattrs,
+        exclude: plan.exclude.clone(),
+        scratch: options.scratch.clone(),
+        kept: options.cache.as_ref().map(Cache::trees),
+    };
     let mut tree = match input {
         Input::Tree { path, prefix } => {
             let folder = options.root.join(&path.value);
@@ -178,7 +187,7 @@ pub fn prepare(
             let (source, root) = open(&reference.value).map_err(|e| image_error(span, &e.into()))?;
             let image = image::open(source.as_ref(), &root, platform).map_err(|e| image_error(span, &e))?;
             let (mut tree, _) =
-                image::tree(source.as_ref(), &image, &read, &mut problems).map_err(|e| image_error(span, &e))?;
+                image::tree(&source, &image, &read, &mut problems).map_err(|e| image_error(span, &e))?;
             image::keep_view(&mut tree);
             tree
         }
@@ -353,6 +362,7 @@ impl<'a> Job<'a> {
         let mut blob = writer.blob().map_err(failed)?;
         let how = PackOptions { compression, threads: options.threads, time: options.time };
         let packed = pack(&self.layer, how, &mut blob)?;
+        let written = blob.modified().map_err(PackError::Write)?;
         let made = blob.finish(compression.media_type()).map_err(failed)?;
         let elves = self.elves.iter().map(|(path, elf)| (cache::text(path), elf.clone())).collect();
         let cached = Cached {
@@ -363,7 +373,7 @@ impl<'a> Job<'a> {
             elves,
         };
         if let Some(cache) = &options.cache
-            && !self.just_changed(&writer.blob_path(&made.digest))
+            && !self.just_changed(written)
         {
             cache.put(&self.key, &cached).map_err(PackError::Write)?;
         }
@@ -371,13 +381,10 @@ impl<'a> Job<'a> {
     }
 
     /// Whether a file changed so shortly before it was packed that another change might not show in its times, which are
-    /// only as exact as the kernel's clock tick. `blob` was written after.
-    fn just_changed(&self, blob: &Path) -> bool {
-        const TICK: i128 = 20_000_000;
-        let Ok(metadata) = std::fs::metadata(blob) else { return true };
-        let packed = entry::Facts::of(&metadata).modified;
+    /// only as exact as the kernel's clock tick. The blob was `written` after.
+    fn just_changed(&self, written: i128) -> bool {
         let content = |kind: &ItemKind| if let ItemKind::File(content) = kind { content.changed() } else { None };
-        self.layer.items.iter().filter_map(|item| content(&item.kind)).any(|changed| changed + TICK > packed)
+        self.layer.items.iter().filter_map(|item| content(&item.kind)).any(|changed| changed + entry::TICK > written)
     }
 }
 
@@ -388,16 +395,17 @@ fn descriptor(compression: Compression, cached: &Cached) -> Option<Descriptor> {
 
 /// The programs and libraries of a layer, from an earlier build if they are known.
 fn elves(layer: &Layer, cached: Option<&Cached>) -> Result<BTreeMap<TreePath, Elf>, PackError> {
-    let mut found = BTreeMap::new();
-    for item in &layer.items {
-        let ItemKind::File(content) = &item.kind else { continue };
+    let elf = |item: &Item| {
+        let ItemKind::File(content) = &item.kind else { return Ok(None) };
         let elf = match cached {
             Some(cached) => cached.elves.get(&cache::text(&item.path)).cloned(),
             None => elf::read(content).map_err(|error| PackError::Read { path: shown(&item.path), error })?,
         };
-        found.extend(elf.map(|elf| (item.path.clone(), elf)));
-    }
-    Ok(found)
+        Ok(elf.map(|elf| (item.path.clone(), elf)))
+    };
+    let found: Vec<Result<Option<(TreePath, Elf)>, PackError>> = layer.items.par_iter().map(elf).collect();
+    // In order, so that of several errors always the first is told.
+    found.into_iter().filter_map(Result::transpose).collect()
 }
 
 /// The programs and libraries of a tree.

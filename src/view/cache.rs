@@ -2,20 +2,29 @@
 //! their content, so that an unchanged tree is not read again.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::elf::Elf;
-use super::entry::TreePath;
+use super::entry::{Facts, TreePath};
 use super::pack::{Compression, ItemKind, Layer};
+use super::tree::KeptTrees;
+use crate::bundle::hex;
+use crate::model::fit::ImageFacts;
+use crate::oci::Digest;
+use crate::oci::kept::mark_used;
+use crate::oci::layout::Removed;
 
 /// Raised when anything changes that decides a layer's bytes and is not in the key.
 const FORMAT: u32 = 1;
+
+/// Raised when other facts are read of an image, or in another way.
+const FACTS: u32 = 1;
 
 /// A layer that was packed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,15 +42,28 @@ pub struct Cached {
     pub elves: BTreeMap<String, Elf>,
 }
 
+/// Makes keys of fields.
+#[derive(Debug, Default)]
+pub(super) struct Fields(Sha256);
+
+impl Fields {
+    /// Adds a field with its length, so that no two lists of fields look alike.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// The key of all fields.
+    pub(super) fn hex(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
 /// The key of a layer.
 #[must_use]
 pub fn key(layer: &Layer, compression: Compression, time: u64) -> String {
-    let mut hash = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        // With its length, so that no two lists of fields look alike.
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
+    let mut fields = Fields::default();
+    let mut field = |bytes: &[u8]| fields.add(bytes);
     field(format!("{FORMAT} {} {time}", compression.encoder()).as_bytes());
     for item in &layer.items {
         field(&item.path);
@@ -67,15 +89,10 @@ pub fn key(layer: &Layer, compression: Compression, time: u64) -> String {
             }
         }
     }
-    let mut text = String::with_capacity(64);
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    fields.hex()
 }
 
-/// A folder of cached layers. Writers replace whole files, so any number of builds may use it at once.
+/// A folder of what is known of layers and archives. Writers replace whole files, so any number of builds may use it at once.
 #[derive(Debug, Clone)]
 pub struct Cache {
     folder: PathBuf,
@@ -88,14 +105,30 @@ impl Cache {
         Self { folder: folder.to_path_buf() }
     }
 
+    /// What was read of archives.
+    #[must_use]
+    pub fn trees(&self) -> KeptTrees {
+        KeptTrees::new(&self.folder.join("trees"))
+    }
+
+    /// Removes what was not used since `before`, in nanoseconds since 1970; without `really` it is only counted.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn prune(&self, before: i128, really: bool) -> io::Result<Removed> {
+        let mut removed = Removed::default();
+        prune(&self.folder, before, really, &mut removed)?;
+        Ok(removed)
+    }
+
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{key}.json"))
+        self.folder.join("layers").join(format!("{key}.json"))
     }
 
     /// What is known of a layer. A file that cannot be read is as good as none.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Cached> {
-        serde_json::from_slice(&fs::read(self.path(key)).ok()?).ok()
+        read(&self.path(key))
     }
 
     /// Keeps a layer.
@@ -103,12 +136,63 @@ impl Cache {
     /// # Errors
     /// When it cannot be written.
     pub fn put(&self, key: &str, cached: &Cached) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(&serde_json::to_vec(cached)?)?;
-        file.persist(self.path(key)).map_err(|e| e.error)?;
-        Ok(())
+        write(&self.folder.join("layers"), &self.path(key), cached)
     }
+
+    fn facts_path(&self, image: &Digest) -> PathBuf {
+        self.folder.join("facts").join(format!("{}-{FACTS}.json", image.hex()))
+    }
+
+    /// What an application's image has, by the digest of its manifest.
+    #[must_use]
+    pub fn facts(&self, image: &Digest) -> Option<ImageFacts> {
+        read(&self.facts_path(image))
+    }
+
+    /// Keeps what an application's image has.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put_facts(&self, image: &Digest, facts: &ImageFacts) -> io::Result<()> {
+        write(&self.folder.join("facts"), &self.facts_path(image), facts)
+    }
+}
+
+/// A file of the cache, marked as used.
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    mark_used(path);
+    Some(value)
+}
+
+/// Replaces a whole file.
+fn write<T: Serialize>(folder: &Path, path: &Path, value: &T) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Removes what was not used since `before` from a folder and those in it.
+fn prune(folder: &Path, before: i128, really: bool, removed: &mut Removed) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_dir() {
+            prune(&entry.path(), before, really, removed)?;
+        } else if Facts::of(&metadata).modified < before {
+            removed.add(metadata.len());
+            if really {
+                fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A path as the cache has it.
@@ -166,6 +250,10 @@ mod tests {
         assert_eq!(cache.get("k"), None);
         cache.put("k", &cached).unwrap();
         assert_eq!(cache.get("k"), Some(cached));
+        let (image, facts) = (Digest::of(b"image"), ImageFacts { bash: true, ..ImageFacts::default() });
+        assert_eq!(cache.facts(&image), None);
+        cache.put_facts(&image, &facts).unwrap();
+        assert_eq!((cache.facts(&image), cache.facts(&Digest::of(b"other"))), (Some(facts), None));
         fs::write(cache.path("k"), "{").unwrap();
         assert_eq!(cache.get("k"), None);
     }

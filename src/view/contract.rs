@@ -12,6 +12,8 @@ use crate::diag::codes::view as codes;
 
 /// Prefix of the labels of views.
 pub const LABEL: &str = "dev.flux-gen.view.";
+/// The label with the libraries that application images have to have, separated by blanks.
+const PROVIDED: &str = "dev.flux-gen.view.provided";
 /// Where the trees of views are.
 const VIEWS: &[u8] = b"opt/views";
 
@@ -62,6 +64,18 @@ impl Report {
         label("os", os.map(str::to_owned));
         labels
     }
+}
+
+/// The label that says what application images have to have; none when they need not have anything.
+#[must_use]
+pub fn provided_label(provided: &[String]) -> Option<(String, String)> {
+    (!provided.is_empty()).then(|| (PROVIDED.to_owned(), provided.join(" ")))
+}
+
+/// What application images have to have, as the labels of a view say.
+#[must_use]
+pub fn provided_by(labels: &BTreeMap<String, String>) -> Vec<String> {
+    labels.get(PROVIDED).into_iter().flat_map(|list| list.split_whitespace()).map(str::to_owned).collect()
 }
 
 /// Whether a path of the image is there in the pods of a bundle: `/opt/software`, `/opt/views`, what is in them, and `/opt/view`.
@@ -158,6 +172,12 @@ fn flux(tree: &Tree, view: &[u8], report: &mut Report) {
 fn text(tree: &Tree, view: &[u8], names: &[&str]) -> Option<String> {
     let (_, entry) = names.iter().find_map(|name| file(tree, view, name))?;
     String::from_utf8(entry.content()?.open().ok()?.read_range(0, 64 << 10).ok()?).ok()
+}
+
+/// Whether the content of a file that is no program is looked at.
+#[must_use]
+pub fn is_looked_into(path: &[u8]) -> bool {
+    path.ends_with(b"/pkgconfig/flux-core.pc")
 }
 
 /// The version that `flux-core.pc` has.

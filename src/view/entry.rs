@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::plain::PlainTar;
+
 /// Path in the image, without a slash in front: `opt/view`. Bytes, because names need not be UTF-8.
 pub type TreePath = Vec<u8>;
 
@@ -62,16 +64,18 @@ pub enum Source {
     },
     /// A part of an archive.
     Part {
-        /// The archive, uncompressed.
-        file: Arc<File>,
+        /// The archive.
+        archive: Arc<PlainTar>,
         /// Offset of the first byte.
         offset: u64,
-        /// What tells this archive from another.
-        identity: Arc<str>,
     },
     /// Made by flux-gen.
     Bytes(Arc<[u8]>),
 }
+
+/// Times of files are as exact as the kernel's clock tick, in nanoseconds: a file that changed so shortly before it was read may
+/// change once more without another time.
+pub const TICK: i128 = 20_000_000;
 
 /// What tells a changed file from an unchanged one without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -115,11 +119,11 @@ impl Content {
     /// # Errors
     /// As the operating system says; [`io::ErrorKind::InvalidData`] when the file is not the one that was indexed.
     pub fn open(&self) -> io::Result<Reader> {
-        let (file, at) = match &self.source {
+        let (file, at, facts) = match &self.source {
             Source::Bytes(bytes) => {
-                return Ok(Reader { inner: Inner::Bytes(Arc::clone(bytes)), at: 0, left: self.size });
+                return Ok(Reader { inner: Inner::Bytes(Arc::clone(bytes)), at: 0, left: self.size, facts: None });
             }
-            Source::Part { file, offset, .. } => (Arc::clone(file), *offset),
+            Source::Part { archive, offset } => (archive.file()?, *offset, None),
             Source::Disk { path, facts } => {
                 // A link that took the file's place since is not followed.
                 let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
@@ -127,10 +131,10 @@ impl Content {
                 if Facts::of(&file.metadata()?) != *facts {
                     return Err(changed());
                 }
-                (Arc::new(file), 0)
+                (Arc::new(file), 0, Some(*facts))
             }
         };
-        Ok(Reader { inner: Inner::File(file), at, left: self.size })
+        Ok(Reader { inner: Inner::File(file), at, left: self.size, facts })
     }
 
     /// What decides whether a packed copy is still good: the same text means the same bytes.
@@ -138,7 +142,7 @@ impl Content {
     pub fn identity(&self) -> String {
         match &self.source {
             Source::Disk { facts, .. } => facts.to_string(),
-            Source::Part { offset, identity, .. } => format!("{identity}@{offset}"),
+            Source::Part { archive, offset } => format!("{}@{offset}", archive.identity()),
             Source::Bytes(bytes) => {
                 let mut hash = sha2::Sha256::default();
                 sha2::Digest::update(&mut hash, bytes);
@@ -155,17 +159,6 @@ impl Content {
             Source::Part { .. } | Source::Bytes(_) => None,
         }
     }
-
-    /// Fails when the file changed since it was indexed.
-    ///
-    /// # Errors
-    /// As [`Content::open`].
-    pub fn check_unchanged(&self) -> io::Result<()> {
-        match &self.source {
-            Source::Disk { path, facts } if Facts::of(&std::fs::symlink_metadata(path)?) != *facts => Err(changed()),
-            _ => Ok(()),
-        }
-    }
 }
 
 fn changed() -> io::Error {
@@ -180,6 +173,8 @@ pub struct Reader {
     at: u64,
     /// Bytes left.
     left: u64,
+    /// The state of a file of a folder when it was indexed.
+    facts: Option<Facts>,
 }
 
 #[derive(Debug)]
@@ -189,6 +184,18 @@ enum Inner {
 }
 
 impl Reader {
+    /// Fails when the file changed since it was indexed. Its name is not looked at: if that has got another file since, what was
+    /// read is still what was indexed.
+    ///
+    /// # Errors
+    /// As [`Content::open`].
+    pub fn check_unchanged(&self) -> io::Result<()> {
+        match (&self.inner, &self.facts) {
+            (Inner::File(file), Some(facts)) if Facts::of(&file.metadata()?) != *facts => Err(changed()),
+            _ => Ok(()),
+        }
+    }
+
     /// Up to `length` bytes at `offset` of what is left; fewer at the end.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
 //! Images as trees: reads the layers of an image, one on the other, without unpacking anything.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::contract::is_view_path;
 use super::entry::{Entry, Tree, parent};
+use super::plain::PlainTar;
 use super::problem::Problems;
-use super::tree::{self, Meaning, ReadError, ReadOptions};
+use super::tree::{self, Meaning, ReadError, ReadOptions, Spooled};
 use crate::oci::document::{Document, Manifest};
 use crate::oci::image::ImageConfig;
 use crate::oci::{Descriptor, Error, ErrorKind, Platform, Source, source};
@@ -78,7 +81,7 @@ pub fn read(source: &dyn Source, descriptor: Descriptor) -> Result<Image, ImageE
 /// # Errors
 /// When a layer cannot be read, or is not what its digests say.
 pub fn tree(
-    source: &dyn Source,
+    source: &Arc<dyn Source>,
     image: &Image,
     options: &ReadOptions,
     problems: &mut Problems,
@@ -97,8 +100,8 @@ pub fn tree(
     let mut all = Tree::default();
     let mut rows = Vec::new();
     for (serial, (layer, diff_id)) in image.manifest.layers.iter().zip(diff_ids).enumerate() {
-        let place = PathBuf::from(format!("{} {}", source.name(), layer.digest));
-        let one = self::layer(source, layer, &diff_id.to_string(), &place, options, problems)?;
+        let one = Layer { source: Arc::clone(source), layer: layer.clone(), diff_id: diff_id.to_string() };
+        let one = one.tree(options, problems)?;
         let bytes = one.entries.values().filter_map(Entry::content).map(|content| content.size).sum();
         rows.push(LayerRow {
             descriptor: layer.clone(),
@@ -111,23 +114,56 @@ pub fn tree(
     Ok((all, rows))
 }
 
-fn layer(
-    source: &dyn Source,
-    layer: &Descriptor,
-    diff_id: &str,
-    place: &Path,
-    options: &ReadOptions,
-    problems: &mut Problems,
-) -> Result<Tree, ImageError> {
-    let stream = source::open(source, layer)?;
-    let identity = layer.digest.to_string().into();
-    let spooled = tree::spool_stream(place, stream, layer.size, identity, &options.scratch)?;
-    if spooled.digest.as_deref() != Some(diff_id) {
-        let got = spooled.digest.unwrap_or_default();
-        let message = format!("{} unpacks to {got}, and its configuration says {diff_id}", place.display());
-        return Err(Error::new(ErrorKind::Digest, message).into());
+/// A layer, and what it unpacks to.
+struct Layer {
+    source: Arc<dyn Source>,
+    layer: Descriptor,
+    diff_id: String,
+}
+
+impl Layer {
+    fn place(&self) -> PathBuf {
+        PathBuf::from(format!("{} {}", self.source.name(), self.layer.digest))
     }
-    Ok(tree::index_archive(place, &spooled, Meaning::Layer, options, problems)?)
+
+    /// Fetches and decompresses it.
+    fn spool(&self, scratch: &Path) -> Result<Spooled, ImageError> {
+        let stream = source::open(self.source.as_ref(), &self.layer)?;
+        let (place, identity) = (self.place(), self.layer.digest.to_string().into());
+        let spooled = tree::spool_stream(&place, stream, self.layer.size, identity, scratch)?;
+        if spooled.digest.as_ref() != Some(&self.diff_id) {
+            let got = spooled.digest.unwrap_or_default();
+            let message = format!("{} unpacks to {got}, and its configuration says {}", place.display(), self.diff_id);
+            return Err(Error::new(ErrorKind::Digest, message).into());
+        }
+        Ok(spooled)
+    }
+
+    /// Its entries: as they were kept, or read now.
+    fn tree(self, options: &ReadOptions, problems: &mut Problems) -> Result<Tree, ImageError> {
+        let identity = self.layer.digest.to_string();
+        let kept = options.kept.as_ref();
+        let known = kept.and_then(|kept| kept.get(&identity, Meaning::Layer, options));
+        if let Some(known) = known.filter(|known| known.digest.as_ref() == Some(&self.diff_id)) {
+            let scratch = options.scratch.clone();
+            let archive = PlainTar::later(identity.into(), move || match self.spool(&scratch) {
+                Ok(spooled) => spooled.archive.file(),
+                Err(ImageError::Oci(error)) => Err(error.into_io()),
+                Err(error) => Err(io::Error::other(error)),
+            });
+            return Ok(known.tree(&archive));
+        }
+        let (place, spooled) = (self.place(), self.spool(&options.scratch)?);
+        let mut found = Problems::default();
+        let tree = tree::index_archive(&place, &spooled, Meaning::Layer, options, &mut found)?;
+        if let (Some(kept), true) = (kept, found.is_empty()) {
+            let read = (&tree, spooled.digest);
+            let put = kept.put(&identity, Meaning::Layer, options, read, None);
+            put.map_err(|error| ReadError::Io { path: place, error })?;
+        }
+        problems.extend(found);
+        Ok(tree)
+    }
 }
 
 /// Leaves what is a view's, and the folders above it.

@@ -15,6 +15,7 @@ pub mod glob;
 pub mod group;
 pub mod image;
 pub mod pack;
+pub mod plain;
 pub mod plan;
 pub mod problem;
 pub mod recipe;
@@ -22,8 +23,9 @@ pub mod tree;
 
 use sha2::{Digest, Sha256};
 
+use crate::bundle::hex;
+
 /// `sha256:<hex>` of what was hashed.
 pub(crate) fn sha256_text(hash: Sha256) -> String {
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", hex(&hash.finalize()))
 }

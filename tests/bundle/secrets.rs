@@ -80,13 +80,17 @@ fn assert_clean(needles: &Needles, args: &[&str], output: &Output) {
 
 /// Every command with every message format. Those that are meant to print the Secret are not among them.
 fn all_commands(project: &Project, needles: &Needles) {
-    let commands: [&[&str]; 17] = [
+    let commands: [&[&str]; 21] = [
         &["check"],
         &["diff"],
         &["validate"],
         &["build"],
         &["build", "--force", "--no-sync"],
         &["build", "-o", "other"],
+        &["build", "-o", "other", "--set", "strategy=recreate"],
+        &["build", "-o", "other", "--set", "strategy=run-once", "--set", "keep-old=true"],
+        &["diff", "--set", "strategy=hook", "--set", "gitops=argocd"],
+        &["check", "--set", "strategy=service"],
         &["cert", "show"],
         &["cert", "show", "hpc/lammps"],
         &["cert", "new", "hpc/lammps"],

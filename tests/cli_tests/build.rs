@@ -50,7 +50,8 @@ fn drift_is_listed_shown_and_mended() {
         "changed  generated/default/kustomization.yaml\n",
         "missing  generated/default/a/service.yaml\n",
         "extra    generated/default/b/job.yaml\n",
-        "recreates 1 Job: default/a (spec.template.spec.volumes[4].configMap.name); the change will be refused at sync: \
+        "recreates 1 Job: default/a (spec.template.spec.volumes[3].configMap.name: common.sh, \
+         spec.template.spec.volumes[4].configMap.name: R, broker.toml and 1 more); the change will be refused at sync: \
          delete the old Job before, or set `strategy` to recreate or run-once\n",
         "error: generated is not what the specs give: ",
     ] {

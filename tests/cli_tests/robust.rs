@@ -115,3 +115,21 @@ fn scrambled_documents_are_reported_in_every_format() {
         }
     }
 }
+
+/// Objects of a cluster whose name or containers could not be read would only repeat the fault in other words.
+#[test]
+fn what_is_missing_is_said_once() {
+    let sandbox = Sandbox::new();
+    let head = "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\n";
+    let containers = "containers: [{image: a, command: b, resources: {limits: {cpu: 1}}}]";
+    let nameless = format!("{head}metadata: {{generateName: a-}}\nspec: {{{containers}}}\n");
+    let empty = format!("{head}metadata: {{name: a}}\nspec: {{size: 2}}\n");
+    let template = format!("{head}metadata:\n  name: {{{{ name }}}}\nspec: {{{containers}}}\n");
+    for (text, codes) in [(nameless, &["FG106"][..]), (empty, &["FG106"]), (template, &["FG103", "FG117"])] {
+        sandbox.write("a.yaml", &text);
+        let run = sandbox.run(&["validate", "a.yaml"]);
+        let said: Vec<_> =
+            run.stderr.lines().filter_map(|line| line.strip_prefix("error[")?.split(']').next()).collect();
+        assert_eq!((run.exit, said.as_slice()), (1, codes), "{text}{}", run.stderr);
+    }
+}

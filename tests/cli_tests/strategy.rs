@@ -65,8 +65,8 @@ fn a_resize_recreates_nothing_and_a_services_pod_follows_the_strategy() {
     sandbox.write("examples/a.yaml", &whole("two", 3));
     let check = sandbox.run(&["check", "--set", "strategy=recreate"]).exits(3);
     for line in [
-        "recreates 1 Job: hpc/lammps (spec.template.spec.containers[0].image, spec.template.spec.volumes[3].configMap.name); Argo",
-        "recreates 1 Pod: hpc/lammps-services (spec.volumes[0].configMap.name); Argo",
+        "recreates 1 Job: hpc/lammps (spec.template.spec.containers[0].image, spec.template.spec.volumes[3].configMap.name: services-start-0.sh); Argo",
+        "recreates 1 Pod: hpc/lammps-services (spec.volumes[0].configMap.name: services-start-0.sh); Argo",
     ] {
         assert!(check.stderr.contains(line), "{line}: {}", check.stderr);
     }
@@ -125,7 +125,7 @@ fn programs_get_one_line_for_each_job() {
     assert_eq!(
         jobs[0]["message"],
         "recreates Job default/a: spec.template.spec.containers[0].image, \
-         spec.template.spec.containers[0].resources.limits.cpu, spec.template.spec.volumes[4].configMap.name"
+         spec.template.spec.containers[0].resources.limits.cpu, spec.template.spec.volumes[4].configMap.name: R"
     );
     assert_eq!(jobs[1]["file"], "generated/default/b/job.yaml");
     assert_eq!(jobs[1]["severity"], "info");

@@ -118,6 +118,30 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn what_nothing_uses_is_removed() {
+    let sandbox = project();
+    let build = || assert_eq!(sandbox.run(&["view", "build", "rocky-9"]).exit, 0);
+    build();
+    let core = format!("opt/software/linux-x86_64_v3/flux-core-0.88.0-{HASH}/new");
+    file(&sandbox.path("tree"), &core, b"x", 0o644);
+    build();
+    let blobs = || std::fs::read_dir(sandbox.path(".flux-gen/views/rocky-9/blobs/sha256")).unwrap().count();
+    let before = blobs();
+    let recent = sandbox.run(&["view", "prune"]);
+    assert!(recent.exit == 0 && recent.stderr.contains("0 files (0 B) removed"), "{recent:?}");
+    let told = sandbox.run(&["view", "prune", "--unused-for", "0", "--dry-run"]);
+    assert!(told.exit == 0 && told.stderr.contains("would be removed"), "{told:?}");
+    assert_eq!(blobs(), before);
+    assert_eq!(sandbox.run(&["view", "prune", "--unused-for", "0"]).exit, 0);
+    // The layer of flux-core, the configuration, the manifest and the index of the first build.
+    assert_eq!(blobs(), before - 4);
+    assert_eq!(sandbox.run(&["view", "verify", "rocky-9"]).exit, 0);
+    build();
+    let empty = sandbox.run(&["view", "prune", "--unused-for", "0"]);
+    assert!(empty.exit == 0 && blobs() == before - 4, "{empty:?}");
+}
+
+#[test]
 fn a_disk_that_is_full_is_reported_and_leaves_nothing() {
     let sandbox = project();
     assert_eq!(sandbox.run(&["view", "list"]).exit, 0);

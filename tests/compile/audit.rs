@@ -267,6 +267,28 @@ const BREAKAGES: &[Breakage] = &[
         "`postBuild` of Flux CD",
     ),
     ("broker.toml", "hpc/lammps", |b| edit_file(b, "broker.toml", "8050", "8051"), &["FG659"], "a patch"),
+    (
+        "a script dropped",
+        "hpc/lammps",
+        |b| drop(map_with(b, "common.sh")["data"].as_object_mut().unwrap().remove("common.sh")),
+        &["FG659"],
+        "a patch",
+    ),
+    (
+        "init containers replaced",
+        "hpc/lammps",
+        |b| job(b)["spec"]["template"]["spec"]["initContainers"] = json!([{"name": "mine", "image": "x"}]),
+        &["FG672"],
+        "a patch",
+    ),
+    ("suspended", "hpc/lammps", |b| job(b)["spec"]["suspend"] = json!(true), &["FG678"], "a patch"),
+    (
+        "DNS of the node",
+        "hpc/lammps",
+        |b| job(b)["spec"]["template"]["spec"]["dnsPolicy"] = json!("Default"),
+        &["FG653"],
+        "a patch",
+    ),
     ("hostlist", "hpc/lammps", |b| edit_file(b, "hostlist", "lammps", "other"), &["FG651", "FG659"], "a patch"),
     (
         "leader's name",

@@ -238,6 +238,16 @@ fn one_cluster_alone_must_fit() {
                     .to_owned(),
             ],
         ),
+        (
+            sized("a", "hpc", "  flux: {arch: arm}\n", "cpu: 8"),
+            vec![
+                "`hpc/a` needs 1 pod of cpu 8 and can never fit in queue `hpc`: `small`: its nodes have `kubernetes.io/arch: amd64`, which the node affinity excludes"
+                    .to_owned(),
+            ],
+        ),
+        (sized("a", "hpc", "  pod: {nodeAffinity: {kubernetes.io/arch: [arm64, amd64]}}\n", "cpu: 8"), vec![]),
+        // A flavor without the label may have it.
+        (sized("a", "ml", "  flux: {arch: arm}\n", "cpu: 8"), vec![]),
         // Growth.
         (
             sized("a", "hpc", "  size: 2\n  maxSize: 8\n", "cpu: 16"),

@@ -51,6 +51,20 @@ fn each_remark_fires_where_it_should_and_only_there() {
             &[],
             &["FG304"],
         ),
+        // The user's own configuration reads the bundle's R, so there has to be one.
+        (
+            "  flux: {brokerConfig: \"[resource]\\npath = '/mnt/flux/config/etc/flux/system/R'\"}\n  \
+             containers: [{image: app, command: run}]\n",
+            String::new(),
+            &[],
+            &["FG302"],
+        ),
+        (
+            "  flux: {brokerConfig: \"[resource]\\npath = '/data/R'\"}\n  containers: [{image: app, command: run}]\n",
+            String::new(),
+            &[],
+            quiet,
+        ),
         (
             "  pod: {resources: {cpu: 1}}\n  containers: [{image: app}]\n",
             String::new(),

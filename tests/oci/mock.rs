@@ -193,6 +193,11 @@ impl Mock {
         self.state().rules.push(Rule { method, path, times, fault });
     }
 
+    /// Forgets all faults.
+    pub(crate) fn revive(&self) {
+        self.state().rules.clear();
+    }
+
     /// Requests of a method since the last time the log was emptied.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.state().log.iter().filter(|line| line.starts_with(&format!("{method} "))).count()

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flux_gen::bundle::sha256_hex;
 use flux_gen::oci::registry::{ClientOptions, Files, Proxies, RetryPolicy};
+use flux_gen::view::recipe::Download;
 use flux_gen::view::recipe::fetch::{FetchError, FetchEvent, Fetcher};
-use flux_gen::view::recipe::{Download, sha256};
 
 /// Files over a connection that waits for nothing; what it would have waited goes to the list.
 pub(crate) fn quick(waited: &Arc<Mutex<Vec<Duration>>>) -> ClientOptions {
@@ -72,7 +73,12 @@ fn cut(body: &[u8], after: usize) -> Answer {
 }
 
 fn download(address: &str, body: &[u8]) -> Download {
-    Download { url: format!("{address}/a.tar"), sha256: sha256(body), checksum_from: None, file: "a.tar".to_owned() }
+    Download {
+        url: format!("{address}/a.tar"),
+        sha256: sha256_hex(body),
+        checksum_from: None,
+        file: "a.tar".to_owned(),
+    }
 }
 
 fn fetch(cache: &Path, mirrors: &[&str], download: &Download) -> (Result<Vec<u8>, FetchError>, Vec<FetchEvent>) {
@@ -147,7 +153,7 @@ fn a_wrong_checksum_leaves_nothing() {
     let server = server(vec![answer("200 OK", "", b"something else")]);
     let download = download(&server.address, b"what was meant");
     let error = fetch(cache.path(), &[], &download).0.unwrap_err();
-    let (want, got) = (sha256(b"what was meant"), sha256(b"something else"));
+    let (want, got) = (sha256_hex(b"what was meant"), sha256_hex(b"something else"));
     assert_eq!(
         error.to_string(),
         format!("{}/a.tar has the SHA-256 {got}, and the recipe says {want}", server.address)
@@ -169,7 +175,7 @@ fn servers_that_are_busy_are_asked_again_and_others_are_not() {
         let number = &status[..3];
         assert_eq!(error, format!("a.tar cannot be downloaded: {}/a.tar: the server answers {number}", bad.address));
         assert_eq!(bad.asked.lock().unwrap().len(), requests, "{status}");
-        assert_eq!(left(cache.path()), [sha256(b"x")]);
+        assert_eq!(left(cache.path()), [sha256_hex(b"x")]);
     }
 }
 

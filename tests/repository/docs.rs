@@ -24,6 +24,9 @@ clusters:
       cpus: exclusive
 ```
 
+Which registry images come from is no setting: `images.mirror` of the project file says it for all clusters
+([air gap: inside](airgap-inside.md), `flux-gen explain images.mirror`).
+
 This page is made from the table in `src/model/settings.rs`; `tests/repository/docs.rs` keeps them equal.
 
 ";

@@ -112,7 +112,7 @@ pub fn open_layout(text: &str) -> Result<Opened, Error> {
     let path = text.strip_prefix("layout:").ok_or_else(|| Error::new(ErrorKind::NotFound, "no registry here"))?;
     let layout = Layout::open(Path::new(path), &flux_gen::oci::layout::Limits::default())?;
     let root = layout.roots()[0].clone();
-    Ok((Box::new(layout), root))
+    Ok((std::sync::Arc::new(layout), root))
 }
 
 pub struct Built {

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use crate::support::{codes, file};
 use flux_gen::view::entry::{EntryKind, Tree};
+use flux_gen::view::pack::{Compression, Layer, PackOptions, pack};
 use flux_gen::view::problem::Problems;
-use flux_gen::view::tree::{self, Meaning, ReadError, ReadOptions, Xattrs, apply_layer, index_archive, spool};
+use flux_gen::view::tree::{self, Archive, Meaning, ReadError, ReadOptions, Xattrs, apply_layer, index_archive};
 use proptest::prelude::*;
 use tar::{EntryType, Header};
 
@@ -46,7 +47,8 @@ fn read_bytes(bytes: &[u8], meaning: Meaning) -> (Result<Tree, ReadError>, Vec<&
     let path = work.path().join("x.tar");
     fs::write(&path, bytes).unwrap();
     let mut problems = Problems::default();
-    let tree = spool(&path, work.path())
+    let tree = Archive::open(&path)
+        .and_then(|archive| archive.spool(work.path()))
         .and_then(|spooled| index_archive(&path, &spooled, meaning, &read_options(work.path()), &mut problems));
     let left: Vec<PathBuf> = fs::read_dir(work.path()).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(left, [path], "nothing is written anywhere");
@@ -166,7 +168,7 @@ fn a_bomb_does_not_go_off() {
         encoder.write_all(&zeros).unwrap();
     }
     encoder.finish().unwrap();
-    let error = spool(&path, work.path()).unwrap_err().to_string();
+    let error = Archive::open(&path).and_then(|archive| archive.spool(work.path())).unwrap_err().to_string();
     assert!(error.contains("become more than 1073741824"), "{error}");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1);
 }
@@ -247,6 +249,47 @@ fn extended_attributes_by_policy() {
     let options = ReadOptions { xattrs: Xattrs::User, ..read_options(work.path()) };
     let tree = tree::index(&path, &options, &mut Problems::default()).unwrap();
     assert_eq!(tree.get(b"a").unwrap().xattrs, [(b"user.x".to_vec(), b"1".to_vec())]);
+}
+
+/// Capabilities as the kernel keeps them: version 2, effective, cap_net_raw (linux/capability.h).
+const NET_RAW: [u8; 20] = [1, 0, 0, 2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+#[test]
+fn extended_attributes_of_a_file_system_are_packed() {
+    use rustix::fs::{XattrFlags, setxattr};
+    let work = tempfile::tempdir().unwrap();
+    let root = work.path().join("tree");
+    file(&root, "opt/software/ping", b"x", 0o755);
+    let path = root.join("opt/software/ping");
+    if setxattr(&path, "user.note", b"a\0b", XattrFlags::empty()).is_err() {
+        println!("skipped: this file system has no extended attributes");
+        return;
+    }
+    // Only root may give capabilities.
+    let privileged = setxattr(&path, "security.capability", &NET_RAW, XattrFlags::empty()).is_ok();
+    let packed = |xattrs| {
+        let options = ReadOptions { xattrs, ..read_options(work.path()) };
+        let tree = tree::index(&root, &options, &mut Problems::default()).unwrap();
+        let layer = Layer::of(&tree, &tree.entries.keys().cloned().collect::<Vec<_>>());
+        let threads = std::num::NonZeroUsize::MIN;
+        let mut bytes = Vec::new();
+        pack(&layer, PackOptions { compression: Compression::Zstd, threads, time: 0 }, &mut bytes).unwrap();
+        let plain = zstd::decode_all(bytes.as_slice()).unwrap();
+        let mut found = Vec::new();
+        for entry in tar::Archive::new(plain.as_slice()).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            for record in entry.pax_extensions().unwrap().into_iter().flatten() {
+                let record = record.unwrap();
+                found.push((record.key().unwrap().to_owned(), record.value_bytes().to_vec()));
+            }
+        }
+        found
+    };
+    let note = ("SCHILY.xattr.user.note".to_owned(), b"a\0b".to_vec());
+    let capability = ("SCHILY.xattr.security.capability".to_owned(), NET_RAW.to_vec());
+    assert_eq!(packed(Xattrs::None), []);
+    assert_eq!(packed(Xattrs::Capabilities), if privileged { vec![capability.clone()] } else { vec![] });
+    assert_eq!(packed(Xattrs::User), if privileged { vec![capability, note] } else { vec![note] });
 }
 
 proptest! {

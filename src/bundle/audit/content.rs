@@ -15,7 +15,7 @@ use crate::render::GUARD;
 const HASH: usize = 10;
 
 pub(super) fn check(cluster: &Cluster<'_>, world: &World<'_>, findings: &mut Findings) {
-    for item in [cluster.scripts, cluster.flux].into_iter().flatten() {
+    for item in hashed_maps(cluster, world) {
         hashed(cluster, item, findings);
         guard(item, findings);
     }
@@ -29,6 +29,20 @@ pub(super) fn check(cluster: &Cluster<'_>, world: &World<'_>, findings: &mut Fin
         let what = "the record of the bundle's objects is gone: what was dropped cannot be told";
         findings.warning(codes::NO_MARK, cluster.job, "/metadata/annotations", what, &Cause::Annotations);
     }
+}
+
+/// The ConfigMaps whose names end with a hash. One that lost some of its files is only known by its name.
+fn hashed_maps<'a>(cluster: &Cluster<'a>, world: &World<'a>) -> Vec<Item<'a>> {
+    let mut maps: Vec<Item<'a>> = [cluster.scripts, cluster.flux].into_iter().flatten().collect();
+    let has_hash = |name: &str| name.rsplit_once('-').is_some_and(|(_, end)| end.len() == HASH);
+    for listed in cluster.listed.iter().filter(|listed| listed.kind == "configmap" && has_hash(&listed.name)) {
+        if let Located::Here(item) = cluster.locate(listed, world)
+            && !maps.iter().any(|map| map.is(item))
+        {
+            maps.push(item);
+        }
+    }
+    maps
 }
 
 /// A ConfigMap whose name ends with the hash of its content.

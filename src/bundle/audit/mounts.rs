@@ -8,6 +8,9 @@ use super::{Findings, Item};
 use crate::diag::codes::audit as codes;
 use crate::render::paths;
 
+/// The script that copies the view.
+const INIT: &str = "flux-init.sh";
+
 /// What has to be mounted somewhere.
 #[derive(Clone, Copy)]
 enum Source<'a> {
@@ -41,7 +44,7 @@ pub(super) fn check(cluster: &Cluster<'_>, findings: &mut Findings) {
         let what = format!("no container starts a script of {}: no broker starts", paths::SCRIPTS.1);
         findings.error(codes::ENTRYPOINT, job, "/spec/template/spec/containers", &what, &Cause::Patch);
     }
-    view_image(cluster, findings);
+    view(cluster, findings);
 }
 
 /// The file of ours that a container starts.
@@ -124,16 +127,23 @@ fn reference(job: Item<'_>, place: &str, name: &str, wanted: Item<'_>, findings:
     findings.error(codes::BROKEN_REFERENCE, job, &format!("{place}/configMap/name"), &what, &cause);
 }
 
-/// A mirror of the view is allowed; `-v` tells of it.
-fn view_image(cluster: &Cluster<'_>, findings: &mut Findings) {
+/// A view that is copied needs its init container. A mirror of its image is allowed; `-v` tells of it.
+fn view(cluster: &Cluster<'_>, findings: &mut Findings) {
     let job = cluster.job;
-    let Some(script) = cluster.scripts.and_then(|scripts| scripts.file("flux-init.sh")) else { return };
-    let containers = job.list("/spec/template/spec/initContainers");
-    let Some(index) = containers.iter().position(|c| script_of(c) == Some("flux-init.sh")) else { return };
+    let Some(script) = cluster.scripts.and_then(|scripts| scripts.file(INIT)) else { return };
+    if !script.contains("/opt/view/bin/flux") {
+        return;
+    }
+    let at = "/spec/template/spec/initContainers";
+    let containers = job.list(at);
+    let Some(index) = containers.iter().position(|container| script_of(container) == Some(INIT)) else {
+        let what = "no init container brings the view: there is no Flux in the pods";
+        return findings.error(codes::ENTRYPOINT, job, at, what, &Cause::Patch);
+    };
     let image = containers.get(index).and_then(|container| text(container, "image")).unwrap_or_default();
-    if script.contains("/opt/view/bin/flux") && !image.is_empty() && !script.contains(image) {
+    if !image.is_empty() && !script.contains(image) {
         let what = format!("the view is `{image}` now; it has to hold /opt/view and to fit the application image");
-        findings.note(codes::OTHER_VIEW, job, &format!("/spec/template/spec/initContainers/{index}/image"), &what);
+        findings.note(codes::OTHER_VIEW, job, &format!("{at}/{index}/image"), &what);
     }
 }
 

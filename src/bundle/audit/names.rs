@@ -18,6 +18,7 @@ const NAMESPACE_LABEL: &str = "/spec/template/metadata/labels/namespace";
 pub(super) fn check(cluster: &Cluster<'_>, world: &World<'_>, findings: &mut Findings) {
     hosts(cluster, findings);
     subdomain(cluster, world, findings);
+    resolver(cluster, findings);
     namespace_in_text(cluster, findings);
 }
 
@@ -79,6 +80,15 @@ fn subdomain(cluster: &Cluster<'_>, world: &World<'_>, findings: &mut Findings) 
     } else if cluster.listed.is_empty() {
         let what = format!("there is no Service `{subdomain}`: pods have no names, and no broker reaches its parent");
         findings.error(codes::DROPPED, job, SUBDOMAIN, &what, &Cause::Dropped);
+    }
+}
+
+/// Names of pods are known to the cluster's DNS only. A single pod looks nobody up.
+fn resolver(cluster: &Cluster<'_>, findings: &mut Findings) {
+    let pointer = "/spec/template/spec/dnsPolicy";
+    if cluster.job.text(pointer) == Some("Default") && cluster.completions() > 1 {
+        let what = "pods ask the DNS of their node, which does not know the brokers' names";
+        findings.warning(codes::SUBDOMAIN, cluster.job, pointer, what, &Cause::Patch);
     }
 }
 

@@ -4,11 +4,13 @@ use super::Findings;
 use super::cause::Cause;
 use super::cluster::Cluster;
 use crate::diag::codes::audit as codes;
+use crate::model::queue::QUEUE_LABEL;
 
 pub(super) fn check(cluster: &Cluster<'_>, findings: &mut Findings) {
     parallelism(cluster, findings);
     size_map(cluster, findings);
     endings(cluster, findings);
+    suspended(cluster, findings);
 }
 
 fn parallelism(cluster: &Cluster<'_>, findings: &mut Findings) {
@@ -91,5 +93,15 @@ fn endings(cluster: &Cluster<'_>, findings: &mut Findings) {
     if job.number("/spec/ttlSecondsAfterFinished").is_some() {
         let what = "a finished Job is deleted, and Argo CD or Flux CD make it anew: the program runs again and again";
         findings.warning(codes::RUNS_AGAIN, job, "/spec/ttlSecondsAfterFinished", what, &Cause::Patch);
+    }
+}
+
+/// Kueue starts what it has suspended, and knows it by its label.
+fn suspended(cluster: &Cluster<'_>, findings: &mut Findings) {
+    let job = cluster.job;
+    let queued = job.at("/metadata/labels").is_some_and(|labels| labels.get(QUEUE_LABEL).is_some());
+    if job.at("/spec/suspend") == Some(&serde_json::Value::Bool(true)) && !queued {
+        let what = "the Job is suspended and in no queue: no pod starts until somebody sets this to false";
+        findings.warning(codes::SUSPENDED, job, "/spec/suspend", what, &Cause::Patch);
     }
 }

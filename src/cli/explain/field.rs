@@ -32,11 +32,24 @@ pub(super) fn answer(topic: &str) -> Answer {
             several => return Answer::Several(several.iter().map(|(_, path)| (*path).clone()).collect()),
         }
     }
+    if let Some(page) = older(&wanted) {
+        return Answer::Page(page);
+    }
     let near = all().map(|(_, path)| (strsim::damerau_levenshtein(&plain(path), &wanted), path));
     let last = |path: &str| plain(path).rsplit('.').next().map(str::to_owned).unwrap_or_default();
     let by_name = all().map(|(_, path)| (strsim::damerau_levenshtein(&last(path), &wanted), path));
     let nearest = near.chain(by_name).min().filter(|(distance, _)| *distance <= 2);
     Answer::None(nearest.map(|(_, path)| path.clone()))
+}
+
+/// The page of a field that an older API had.
+fn older(wanted: &str) -> Option<String> {
+    let fields = explain::older_fields();
+    let (path, place) = fields.iter().find(|(path, _)| {
+        let path = plain(path);
+        is_exactly(&path, wanted) || is_below_spec(&path, wanted)
+    })?;
+    Some(format!("{path}: a field of an older API\n\n{}\n", wrap(&format!("Now: {place}."), 80)))
 }
 
 fn is_exactly(path: &str, wanted: &str) -> bool {
@@ -181,6 +194,12 @@ mod tests {
         }
         assert!(matches!(answer("name"), Answer::Several(paths) if paths.contains(&"metadata.name".to_owned())));
         assert!(matches!(answer("volumes"), Answer::Page(p) if p.ends_with("\nThe same: spec.services[].volumes\n")));
+        for topic in ["spec.volumes", "flux.installRoot", "spec.containers[].existingVolumes"] {
+            assert!(
+                matches!(answer(topic), Answer::Page(p) if p.contains(": a field of an older API\n\nNow: ")),
+                "{topic}"
+            );
+        }
         assert!(matches!(answer("spec.sise"), Answer::None(Some(near)) if near == "spec.size"));
         assert!(matches!(answer("xyzzy"), Answer::None(None)));
     }

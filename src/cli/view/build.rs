@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::find::{ProjectArgs, Views};
 use super::open::{Opener, RegistryArgs};
+use crate::cli::epoch::source_date_epoch;
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
 use crate::cli::report::plural;
@@ -62,6 +63,7 @@ pub(super) fn run(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         options.cache = None;
     }
     let opener = Opener::new(&args.registry, views.root())?;
+    let opener = if args.no_cache { opener } else { opener.keeping(&cache_of(&views)) };
     let writer = LayoutWriter::create(&output, WriteOptions { durable: !args.no_sync })
         .map_err(|error| super::open::command_error(&error))?;
     let open = |text: &str| opener.open(text);
@@ -98,7 +100,17 @@ fn choose(plan: &mut Plan, wanted: &[Platform]) -> Result<(), CommandError> {
 
 /// Where a view's layout is unless said otherwise.
 pub(super) fn layout_of(views: &Views, name: &str) -> PathBuf {
-    views.state().join("views").join(name)
+    layouts_of(views).join(name)
+}
+
+/// Folder of the layouts of built views.
+pub(super) fn layouts_of(views: &Views) -> PathBuf {
+    views.state().join("views")
+}
+
+/// Folder of what is known of trees, layers and images of registries.
+pub(super) fn cache_of(views: &Views) -> PathBuf {
+    views.state().join("cache")
 }
 
 /// What all commands that read trees have in common.
@@ -108,8 +120,8 @@ pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<Bu
     let one = NonZeroUsize::MIN;
     Ok(BuildOptions {
         threads: threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(one)),
-        time: source_date_epoch()?,
-        cache: Some(Cache::new(&views.state().join("cache"))),
+        time: source_date_epoch()?.unwrap_or(0),
+        cache: Some(Cache::new(&cache_of(views))),
         scratch,
         root: views.root().to_path_buf(),
     })
@@ -123,18 +135,6 @@ fn make_state(state: &Path, scratch: &Path) -> Result<(), CommandError> {
         fs::write(&ignore, "*\n").map_err(|e| CommandError::file("write", &ignore, &e))?;
     }
     Ok(())
-}
-
-/// The time of everything in the image (reproducible-builds.org, SOURCE_DATE_EPOCH specification).
-#[allow(clippy::disallowed_methods)] // cli/ is where the environment is read.
-fn source_date_epoch() -> Result<u64, CommandError> {
-    match std::env::var("SOURCE_DATE_EPOCH") {
-        Err(_) => Ok(0),
-        Ok(text) if text.is_empty() => Ok(0),
-        Ok(text) => text.parse().map_err(|_| {
-            CommandError::operation(format!("SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds"))
-        }),
-    }
 }
 
 fn tell(ui: &Ui, event: Event<'_>) {

@@ -10,7 +10,7 @@ use super::open::{Opener, RegistryArgs, Target, command_error, images};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
 use crate::cli::ui::Ui;
-use crate::oci::{Digest, Source};
+use crate::oci::Digest;
 use crate::view::entry::{Content, EntryKind, Tree, TreePath, shown};
 use crate::view::image::{self, Image};
 use crate::view::problem::Problems;
@@ -59,9 +59,9 @@ pub(super) fn run(args: &DiffArgs, ui: &Ui) -> Result<Exit, CommandError> {
         };
         text.push_str(&layers(other, image));
         if !args.layers && other.descriptor.digest != image.descriptor.digest {
-            let tree = |source: &dyn Source, image| image::tree(source, image, &read, &mut Problems::default());
-            let (before, _) = tree(old_source.as_ref(), other).map_err(failed)?;
-            let (after, _) = tree(new_source.as_ref(), image).map_err(failed)?;
+            let tree = |source, image| image::tree(source, image, &read, &mut Problems::default());
+            let (before, _) = tree(&old_source, other).map_err(failed)?;
+            let (after, _) = tree(&new_source, image).map_err(failed)?;
             text.push_str(
                 &files(&before, &after).map_err(|e| CommandError::operation(format!("cannot compare: {e}")))?,
             );

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::build::{layout_of, options};
+use super::build::{cache_of, layout_of, options};
 use super::find::{ProjectArgs, Views};
 use super::open::{Opener, RegistryArgs, Target, images};
 use super::pin;
@@ -15,8 +15,9 @@ use crate::cli::ui::Ui;
 use crate::diag::codes::view as codes;
 use crate::diag::{Diagnostic, Diagnostics, SourceMap};
 use crate::model::fit::{ImageFacts, ViewFacts, misfits, rank};
-use crate::oci::{Platform, Source};
+use crate::oci::Platform;
 use crate::spec::{ReadOptions as SpecOptions, read};
+use crate::view::cache::Cache;
 use crate::view::facts;
 use crate::view::image;
 use crate::view::problem::Problems;
@@ -119,12 +120,18 @@ fn image_facts(
         Target::Image(opened) => opened,
         Target::Tree(_) => return Err(failed("it is a tree, not an image".to_owned())),
     };
-    let source: &dyn Source = source.as_ref();
-    let all = images(source, &root, args.platform.as_ref()).map_err(|error| failed(error.to_string()))?;
+    let all = images(source.as_ref(), &root, args.platform.as_ref()).map_err(|error| failed(error.to_string()))?;
+    // An image by its digest has what it had.
+    let cache = Cache::new(&cache_of(views));
     let facts = |image: &image::Image| {
+        if let Some(known) = cache.facts(&image.descriptor.digest) {
+            return Ok(known);
+        }
         let (tree, _) =
-            image::tree(source, image, &read, &mut Problems::default()).map_err(|e| failed(e.to_string()))?;
-        Ok(facts::of_tree(&tree, &image.config.platform.architecture))
+            image::tree(&source, image, &read, &mut Problems::default()).map_err(|e| failed(e.to_string()))?;
+        let facts = facts::of_tree(&tree, &image.config.platform.architecture);
+        cache.put_facts(&image.descriptor.digest, &facts).map_err(|e| failed(e.to_string()))?;
+        Ok(facts)
     };
     all.iter().map(facts).collect()
 }

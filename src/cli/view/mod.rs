@@ -11,6 +11,7 @@ mod matching;
 mod open;
 pub(crate) mod pin;
 mod plan;
+mod prune;
 mod pull;
 mod push;
 mod verify;
@@ -44,6 +45,7 @@ enum ViewCommand {
     Pull(pull::PullArgs),
     Match(matching::MatchArgs),
     Index(index::IndexArgs),
+    Prune(prune::PruneArgs),
 }
 
 pub(crate) fn run(args: &ViewArgs, ui: &Ui) -> Result<Exit, CommandError> {
@@ -58,5 +60,6 @@ pub(crate) fn run(args: &ViewArgs, ui: &Ui) -> Result<Exit, CommandError> {
         ViewCommand::Pull(args) => pull::run(args, ui),
         ViewCommand::Match(args) => matching::run(args, ui),
         ViewCommand::Index(args) => index::run(args, ui),
+        ViewCommand::Prune(args) => prune::run(args, ui),
     }
 }

@@ -7,6 +7,7 @@ use super::find::Views;
 use crate::cli::error::CommandError;
 pub(super) use crate::cli::registry::{RegistryArgs, failed as command_error};
 use crate::oci::document::Document;
+use crate::oci::kept::{Kept, Store};
 use crate::oci::layout::{Layout, Limits};
 use crate::oci::registry::{Client, Repository};
 use crate::oci::{Descriptor, Error, ErrorKind, Platform, Reference, Source, source};
@@ -26,11 +27,18 @@ pub(super) enum Target {
 pub(super) struct Opener {
     root: PathBuf,
     client: Arc<Client>,
+    /// Keeps what is fetched of registries.
+    store: Option<Store>,
 }
 
 impl Opener {
     pub(super) fn new(args: &RegistryArgs, root: &Path) -> Result<Self, CommandError> {
-        Ok(Self { root: root.to_path_buf(), client: args.client()? })
+        Ok(Self { root: root.to_path_buf(), client: args.client()?, store: None })
+    }
+
+    /// The same, for commands that read what is kept in place of the registry.
+    pub(super) fn keeping(self, folder: &Path) -> Self {
+        Self { store: Some(Store::new(folder)), ..self }
     }
 
     /// The client for registries.
@@ -49,13 +57,24 @@ impl Opener {
     fn registry(&self, text: &str) -> Result<Opened, Error> {
         let reference: Reference = text.parse()?;
         let repository = Repository::to_pull(&self.client, &reference);
+        let known = self.store.as_ref().zip(reference.digest()).and_then(|(store, digest)| store.document(digest));
+        if let Some(root) = known {
+            return Ok((self.source(repository), root));
+        }
         let name = match (reference.digest(), reference.tag_or_latest()) {
             (Some(digest), _) => digest.to_string(),
             (None, tag) => tag.unwrap_or("latest").to_owned(),
         };
         let missing = || Error::new(ErrorKind::NotFound, format!("{} has no image `{name}`", reference.name()));
         let root = repository.resolve(&name)?.ok_or_else(missing)?;
-        Ok((Box::new(repository), root))
+        Ok((self.source(repository), root))
+    }
+
+    fn source(&self, repository: Repository) -> Arc<dyn Source> {
+        match &self.store {
+            Some(store) => Arc::new(Kept::new(repository, store.clone())),
+            None => Arc::new(repository),
+        }
     }
 
     /// Finds out what a word of the command line is: a view of the project, a path, or a reference.
@@ -109,7 +128,7 @@ fn layout(path: &Path, name: Option<&str>) -> Result<Opened, Error> {
         (None, Err(error)) => whole(&layout).ok_or(error)?,
         (Some(_), Err(error)) => return Err(error),
     };
-    Ok((Box::new(layout), root))
+    Ok((Arc::new(layout), root))
 }
 
 /// The one index of a layout that names all manifests that the layout names beside it.

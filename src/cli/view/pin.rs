@@ -16,7 +16,7 @@ use crate::view::image::Image;
 pub(crate) const FILE: &str = "pushed.json";
 
 /// What an image says that it needs.
-pub(super) fn facts(image: &Image) -> ViewFacts {
+pub(crate) fn facts(image: &Image) -> ViewFacts {
     let label = |key: &str| image.config.label(&format!("{LABEL}{key}")).map(str::to_owned);
     ViewFacts {
         architecture: image.config.platform.architecture.clone(),

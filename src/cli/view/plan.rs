@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::build::{options, size};
+use super::build::{cache_of, options, size};
 use super::find::{ProjectArgs, Views};
 use super::open::{Opener, RegistryArgs};
 use crate::cli::error::CommandError;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &PlanArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut views = Views::open(&args.project, ui)?;
     let plan = views.require(&args.name, ui)?;
     let options = options(&views, None)?;
-    let opener = Opener::new(&args.registry, views.root())?;
+    let opener = Opener::new(&args.registry, views.root())?.keeping(&cache_of(&views));
     let mut text = head(&plan);
     let mut found = Diagnostics::new();
     let missing = views.compiled(&args.name).iter().filter(|compiled| !compiled.is_there());

@@ -1,5 +1,7 @@
 //! `flux-gen view verify`.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::build::{options, size, worst};
@@ -48,10 +50,7 @@ pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     for target in &args.targets {
         let (text, found) = match opener.target(target, &views) {
             Ok(Target::Tree(path)) => one_tree(&path, args, &read),
-            Ok(Target::Image((source, root))) => {
-                let provided = provided(target, args, &mut views)?;
-                images(target, source.as_ref(), &root, args, &provided, &read)
-            }
+            Ok(Target::Image((source, root))) => images(target, &source, &root, args, &read),
             Err(error) => (String::new(), [error.diagnostic()].into_iter().collect()),
         };
         ui.print(text.as_bytes())?;
@@ -62,18 +61,6 @@ pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
         ui.failure("not a view that bundles can use", None);
     }
     Ok(exit)
-}
-
-/// What application images are said to have: on the command line, and in the view's file when it is one of the project.
-fn provided(target: &str, args: &VerifyArgs, views: &mut Views) -> Result<Vec<String>, CommandError> {
-    let mut provided = args.provided.clone();
-    if !target.contains('/')
-        && views.folder(target).join("view.yaml").is_file()
-        && let Some(plan) = views.plan(target)?
-    {
-        provided.extend(plan.provided);
-    }
-    Ok(provided)
 }
 
 fn failure(target: &str, error: &dyn std::fmt::Display) -> Diagnostics {
@@ -104,14 +91,13 @@ fn check(tree: &Tree, expected: Expected<'_>) -> Result<Report, crate::view::pac
 
 fn images(
     target: &str,
-    source: &dyn Source,
+    source: &Arc<dyn Source>,
     root: &crate::oci::Descriptor,
     args: &VerifyArgs,
-    provided: &[String],
     read: &ReadOptions,
 ) -> (String, Diagnostics) {
     let (mut text, mut found) = (String::new(), Diagnostics::new());
-    let all = match super::open::images(source, root, args.platform.as_ref()) {
+    let all = match super::open::images(source.as_ref(), root, args.platform.as_ref()) {
         Ok(all) => all,
         Err(error) => return (text, failure(target, &error)),
     };
@@ -127,14 +113,17 @@ fn images(
         };
         let labels = image.config.config.as_ref().map(|config| config.labels.clone()).unwrap_or_default();
         let architecture = Some(image.config.platform.architecture.as_str());
-        let expected = Expected { architecture, provided, labels: Some(&labels), glibc: None };
+        let said = contract::provided_by(&labels);
+        let provided: Vec<String> = args.provided.iter().chain(&said).cloned().collect();
+        let expected = Expected { architecture, provided: &provided, labels: Some(&labels), glibc: None };
         match check(&tree, expected) {
             Ok(mut report) => {
                 problems.extend(std::mem::take(&mut report.problems));
                 text.push_str(&format!(
-                    "{target} {platform} {}\n{}{}",
+                    "{target} {platform} {}\n{}{}{}",
                     image.descriptor.digest,
                     facts(&report),
+                    needed(&said),
                     table(&rows)
                 ));
                 found.extend(problems.diagnostics());
@@ -159,6 +148,15 @@ fn facts(report: &Report) -> String {
     line("glibc", report.glibc.as_ref().map(|(version, path)| format!("{version} or later ({path})")));
     line("programs", Some(format!("{} for {}", plural(report.programs, "file"), report.architectures.join(", "))));
     text
+}
+
+/// What the view leaves to application images.
+fn needed(said: &[String]) -> String {
+    if said.is_empty() {
+        String::new()
+    } else {
+        format!("  {:<13} {} in application images\n", "needs", said.join(", "))
+    }
 }
 
 /// The layers of an image.

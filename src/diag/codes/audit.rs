@@ -28,5 +28,6 @@ super::codes! {
     RUNS_AGAIN = "FG674", "Job would run again and again", "`ttlSecondsAfterFinished` deletes the finished Job. A GitOps controller sees it missing and makes it anew, so the program runs again and again. Remove old Jobs by removing their spec.";
     NO_MARK = "FG675", "record of the bundle is gone", "The annotation `flux-gen.dev/objects` of the Job lists the objects of its bundle. It is gone, so objects that were dropped or renamed together cannot be told. Something removes annotations: the substitution guard and those of Argo CD and Flux CD go the same way.";
     POD_LABELS = "FG676", "label of the pods overwritten", "Scheduling terms of the cluster look for its pods by the label `app.kubernetes.io/name`, and the label has another value now. Pods of one cluster are no longer kept in one zone and on different nodes.";
+    SUSPENDED = "FG678", "Job is suspended", "A suspended Job has no pods until somebody sets `suspend` to false. Kueue does so for Jobs with its queue label, and this one has none.";
     OTHER_VIEW = "FG677", "another view image", "The image of the view is not the one that the bundle was built for. That is allowed: mirrors are given this way. The view has to fit the application image's C library all the same.";
 }

@@ -10,6 +10,7 @@ pub mod files;
 pub mod model;
 pub mod oci;
 pub mod project;
+pub mod publish;
 pub mod queue;
 pub mod recipe;
 pub mod spec;
@@ -52,6 +53,7 @@ pub fn all() -> Vec<Code> {
         recipe::ALL,
         oci::ALL,
         airgap::ALL,
+        publish::ALL,
     ]
     .into_iter()
     .flatten()

@@ -4,6 +4,7 @@ use super::containers::runner_spec;
 use super::written::{number, text};
 use super::{Size, origin_note};
 use crate::diag::{Diagnostic, Diagnostics, Span, codes::model as codes};
+use crate::model::BROKER_RESOURCES;
 use crate::model::settings::{Cpus, Settings};
 use crate::object::quantity::Quantity;
 use crate::spec::minicluster::{Container, MiniClusterSpec};
@@ -52,7 +53,7 @@ pub(super) fn cores(
         note(diagnostics, Some(container.span), cores, "the setting `cores`");
         return known(cores, false);
     }
-    if size.elastic || gpus > 0 {
+    if size.elastic || gpus > 0 || reads_r(spec) {
         let cores = guess(spec, size);
         diagnostics.push(
             Diagnostic::warning(
@@ -65,6 +66,14 @@ pub(super) fn cores(
         return known(cores, true);
     }
     Cores { cores: None, gpus, unpinned: false }
+}
+
+/// Whether the user's own broker configuration reads the bundle's R, which then has to be there.
+fn reads_r(spec: &MiniClusterSpec) -> bool {
+    let config = spec.flux.as_ref().and_then(|flux| text(&flux.broker_config));
+    let table = config.and_then(|config| config.parse::<toml::Table>().ok());
+    let path = table.as_ref().and_then(|table| table.get("resource")?.get("path")?.as_str());
+    path.is_some_and(|path| path.strip_suffix(BROKER_RESOURCES).is_some_and(|mount| mount.ends_with('/')))
 }
 
 /// Enough for the tasks at the smallest size: R of an elastic cluster must not depend on its size of now.

@@ -167,7 +167,7 @@ fn resolve_as(
         containers::check_sidecars(&spec.spec, settings, diagnostics);
     }
     check_secrets(spec, settings, diagnostics);
-    let program = program::program(&spec.spec, index, size, settings, diagnostics);
+    let program = program::program(&spec.spec, index, size, settings);
     let broker = broker::broker(
         &spec.spec,
         &broker::Parts { name: &name, size, network: &network, view: &view, runner: index, settings },

@@ -11,13 +11,7 @@ use crate::model::{Program, Submission, Words};
 use crate::spec::minicluster::{Container, MiniClusterSpec};
 
 /// Resolves the mode: diagnostics, interactive, none, launcher, batch or submit, in this order.
-pub(super) fn program(
-    spec: &MiniClusterSpec,
-    runner: usize,
-    size: Size,
-    settings: &Settings,
-    _diagnostics: &mut Diagnostics,
-) -> Program {
+pub(super) fn program(spec: &MiniClusterSpec, runner: usize, size: Size, settings: &Settings) -> Program {
     let default = Container::default();
     let container = runner_spec(spec, runner).map_or(&default, |c| &c.value);
     let cores = cores(spec, runner, size, settings, &mut Diagnostics::new());

@@ -13,7 +13,8 @@ use crate::spec::minicluster::{FluxContainer, MiniClusterSpec};
 use crate::spec::pins::{ViewPins, view_name};
 
 const DEFAULT_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-noble";
-const DEFAULT_IMAGE_ARM: &str = "ghcr.io/converged-computing/flux-view-ubuntu:arm-noble";
+/// The newest view for ARM that is published: the comment on `FluxSpec.Container` of the operator's API lists them.
+const DEFAULT_IMAGE_ARM: &str = "ghcr.io/converged-computing/flux-view-ubuntu:arm-jammy";
 
 /// Whether the cluster runs on 64-bit ARM.
 pub(super) fn is_arm(spec: &MiniClusterSpec) -> bool {

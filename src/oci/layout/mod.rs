@@ -2,6 +2,8 @@
 
 pub mod archive;
 mod docker;
+mod flush;
+mod prune;
 mod table;
 pub mod verify;
 mod writer;
@@ -18,6 +20,7 @@ use super::error::{Error, ErrorKind};
 use super::source::{Bytes, Source};
 use table::Table;
 
+pub use prune::Removed;
 pub use verify::{Report, verify};
 pub use writer::{BlobWriter, LayoutWriter, WriteOptions};
 

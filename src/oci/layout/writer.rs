@@ -14,6 +14,7 @@ use super::super::digest::{Algorithm, Digest, Hasher};
 use super::super::document::{Index, to_vec};
 use super::super::error::{Error, ErrorKind};
 use super::super::source::{self, Source};
+use super::flush::Flushes;
 use super::{Layout, OCI_LAYOUT};
 
 /// Prefix of files that are not complete.
@@ -39,12 +40,14 @@ pub struct LayoutWriter {
     /// Where it will be.
     path: PathBuf,
     /// Where it is.
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Removes a new layout that was not finished.
     staged: Option<TempDir>,
     /// The index that was there.
     present: Index,
     options: WriteOptions,
+    /// Blobs that get their names as soon as they are on the disk.
+    flushes: Flushes,
     /// Keeps other writers of the same layout waiting.
     _lock: Option<File>,
 }
@@ -79,6 +82,7 @@ impl LayoutWriter {
             staged: Some(staged),
             present: Index::new(Vec::new()),
             options,
+            flushes: Flushes::default(),
             _lock: None,
         };
         made.make_blob_folder()?;
@@ -96,8 +100,15 @@ impl LayoutWriter {
                 return Err(Error::new(ErrorKind::Layout, message));
             }
         }
-        let made =
-            Self { path: path.to_owned(), root: path.to_owned(), staged: None, present, options, _lock: Some(lock) };
+        let made = Self {
+            path: path.to_owned(),
+            root: path.to_owned(),
+            staged: None,
+            present,
+            options,
+            flushes: Flushes::default(),
+            _lock: Some(lock),
+        };
         made.make_blob_folder()?;
         made.remove_partial();
         Ok(made)
@@ -129,12 +140,17 @@ impl LayoutWriter {
         &self.present
     }
 
-    /// Starts a blob.
+    /// Starts a blob. It has its name by the end of [`LayoutWriter::finish`] at the latest.
     ///
     /// # Errors
     /// When no file can be made.
     pub fn blob(&self) -> Result<BlobWriter, Error> {
-        BlobWriter::new(&self.blob_folder(), self.root.clone(), self.options.durable, Algorithm::Sha256)
+        self.blob_in(&self.blob_folder(), Algorithm::Sha256)
+    }
+
+    fn blob_in(&self, folder: &Path, algorithm: Algorithm) -> Result<BlobWriter, Error> {
+        let flushes = self.options.durable.then(|| self.flushes.clone());
+        BlobWriter::new(folder, self.root.clone(), flushes, algorithm)
     }
 
     /// Writes a whole blob.
@@ -164,12 +180,6 @@ impl LayoutWriter {
     pub fn has(&self, descriptor: &Descriptor) -> bool {
         let path = self.root.join(descriptor.digest.blob_path());
         fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() == descriptor.size)
-    }
-
-    /// Path of a blob that is there.
-    #[must_use]
-    pub fn blob_path(&self, digest: &Digest) -> PathBuf {
-        self.root.join(digest.blob_path())
     }
 
     /// Copies a blob, checked, unless it is there. `seen` gets the number of bytes of each step.
@@ -215,7 +225,7 @@ impl LayoutWriter {
         let algorithm = descriptor.digest.algorithm();
         let folder = self.root.join("blobs").join(algorithm.as_str());
         fs::create_dir_all(&folder).map_err(|e| Error::file("make", &folder, &e))?;
-        BlobWriter::new(&folder, self.root.clone(), self.options.durable, algorithm)
+        self.blob_in(&folder, algorithm)
     }
 
     /// Writes the index; from now on the layout is what it says. Blobs that are no longer named stay.
@@ -224,6 +234,7 @@ impl LayoutWriter {
     /// When a file cannot be written or moved into place.
     pub fn finish(mut self, index: &Index) -> Result<Layout, Error> {
         let bytes = to_vec(index)?;
+        self.flushes.all().map_err(|e| Error::file("write", &self.path, &e))?;
         self.put_file("oci-layout", OCI_LAYOUT)?;
         self.put_file("index.json", &bytes)?;
         let failed = |e: &io::Error| Error::file("write", &self.path, e);
@@ -262,6 +273,13 @@ impl LayoutWriter {
     }
 }
 
+impl Drop for LayoutWriter {
+    fn drop(&mut self) {
+        // Nothing gets a name in a folder that is about to be removed. What did not work has been told, or is not wanted.
+        let _ = self.flushes.all();
+    }
+}
+
 fn partial(folder: &Path) -> io::Result<NamedTempFile> {
     let permissions = fs::Permissions::from_mode(0o644);
     tempfile::Builder::new().prefix(PARTIAL).permissions(permissions).tempfile_in(folder)
@@ -278,13 +296,35 @@ pub struct BlobWriter {
     root: PathBuf,
     hasher: Hasher,
     size: u64,
-    durable: bool,
+    /// When it has to reach the disk.
+    flushes: Option<Flushes>,
+    /// Bytes that are not yet on their way there.
+    behind: u64,
 }
 
+/// So many bytes go to the disk together.
+const FLUSH: u64 = 16 << 20;
+
 impl BlobWriter {
-    fn new(folder: &Path, root: PathBuf, durable: bool, algorithm: Algorithm) -> Result<Self, Error> {
+    fn new(folder: &Path, root: PathBuf, flushes: Option<Flushes>, algorithm: Algorithm) -> Result<Self, Error> {
         let file = partial(folder).map_err(|e| Error::file("write to", folder, &e))?;
-        Ok(Self { file, root, hasher: Hasher::new(algorithm), size: 0, durable })
+        Ok(Self { file, root, hasher: Hasher::new(algorithm), size: 0, flushes, behind: 0 })
+    }
+
+    /// Sends what was written on its way to the disk.
+    fn flush_behind(&mut self) -> io::Result<()> {
+        let Some(flushes) = self.flushes.as_ref().filter(|_| self.behind >= FLUSH) else { return Ok(()) };
+        self.behind = 0;
+        let file = self.file.as_file().try_clone()?;
+        flushes.begin(move || file.sync_data())
+    }
+
+    /// When it was written to last, in nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn modified(&self) -> io::Result<i128> {
+        Ok(super::prune::modified(&self.file.as_file().metadata()?))
     }
 
     /// Number of bytes so far.
@@ -315,12 +355,18 @@ impl BlobWriter {
 
     fn put(self, digest: &Digest) -> Result<(), Error> {
         let place = self.root.join(digest.blob_path());
-        let failed = |e: &io::Error| Error::file("write", &place, e);
-        if self.durable {
-            self.file.as_file().sync_all().map_err(|e| failed(&e))?;
-        }
-        self.file.persist(&place).map_err(|e| failed(&e.error))?;
-        Ok(())
+        let failed = |e: &io::Error| Error::file("write", &self.root.join(digest.blob_path()), e);
+        let Some(flushes) = self.flushes else {
+            self.file.persist(&place).map_err(|e| failed(&e.error))?;
+            return Ok(());
+        };
+        let file = self.file;
+        // The name comes after the bytes are on the disk, so that no power failure leaves other bytes under it.
+        let begun = flushes.begin(move || {
+            file.as_file().sync_all()?;
+            file.persist(&place).map(drop).map_err(|e| e.error)
+        });
+        begun.map_err(|e| failed(&e))
     }
 }
 
@@ -329,6 +375,8 @@ impl Write for BlobWriter {
         let count = self.file.as_file_mut().write(bytes)?;
         self.hasher.update(&bytes[..count]);
         self.size += count as u64;
+        self.behind += count as u64;
+        self.flush_behind()?;
         Ok(count)
     }
 

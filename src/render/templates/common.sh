@@ -6,6 +6,9 @@ export viewroot="$viewbase/view"
 export configroot="$viewbase/config"
 export fluxsocket="local://$configroot/run/flux/local"
 mainHost={{ main_host|sh }}
+{% if has_flux %}
+hosts={{ hosts|sh }}
+{% endif %}
 flux_gen_quiet={{ quiet|int }}
 flux_gen_strict={{ strict|int }}
 flux_gen_status=0

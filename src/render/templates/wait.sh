@@ -20,7 +20,9 @@ export cores={{ cores }}
 {% endif %}
 export STATE_DIR="$configroot/var/lib/flux"
 export FLUX_OUTPUT_DIR={{ logs|sh }}
-mkdir -p "$configroot/run/flux" "$STATE_DIR" "$configroot/curve" "$configroot/etc/flux/system" "$FLUX_OUTPUT_DIR"
+mkdir -p "$configroot/run/flux" "$STATE_DIR" "$configroot/curve" "$configroot/etc/flux/system"
+# Only batch jobs write there, and the root file system may be read-only.
+mkdir -p "$FLUX_OUTPUT_DIR" || flux_gen_say "there is no folder $FLUX_OUTPUT_DIR for the output of jobs"
 ln -sfn /etc/flux-gen "$configroot/etc/flux/config"
 for flux_gen_file in R hostlist; do
     ln -sfn "/etc/flux-gen/$flux_gen_file" "$configroot/etc/flux/system/$flux_gen_file"

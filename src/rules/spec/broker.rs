@@ -80,7 +80,7 @@ fn push(check: &mut Check<'_>, written: &Spanned<String>, problem: Problem) {
 /// A literal block scalar stands in the document with the same indentation before each line but the first, where the span
 /// begins, and blank lines may lack it; a plain or quoted scalar of one line stands there as it is. The indentation follows
 /// from the number of bytes. Other forms (escapes, folded lines) have no such place: `None`.
-fn place(written: &Spanned<String>, offset: usize, length: usize) -> Option<Span> {
+pub(super) fn place(written: &Spanned<String>, offset: usize, length: usize) -> Option<Span> {
     let value = written.value.trim_end_matches('\n');
     let extra = (written.span.end - written.span.start).checked_sub(value.len())?;
     let indented = |text: &str| text.split('\n').skip(1).filter(|line| !line.is_empty()).count();

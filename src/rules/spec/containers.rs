@@ -88,7 +88,29 @@ fn modes(check: &mut Check<'_>, place: Place<'_>) {
     }
 }
 
+/// What an interactive broker, which starts no program, leaves out; and a prefix with nothing to stand before.
+fn left_out(check: &mut Check<'_>, place: Place<'_>) {
+    let container = place.container;
+    if is_true(&container.diagnostics) {
+        return;
+    }
+    let program = text(&container.command).or(script(place));
+    let interactive = check.spec.interactive.as_ref().filter(|flag| flag.value);
+    if let (Some(program), Some(interactive)) = (program, interactive) {
+        let message = "an interactive cluster waits for people and does not run this";
+        let diagnostic = Diagnostic::warning(codes::NO_EFFECT, program.span, message)
+            .help("to run it, take `interactive: true` out");
+        check.push(diagnostic.related(interactive.span, "interactive here"));
+    }
+    let prefix = commands(place).and_then(|commands| text(&commands.prefix));
+    if let Some(prefix) = prefix.filter(|_| program.is_none() || interactive.is_some()) {
+        let message = "prefix has no effect: it stands before the command, and none is run";
+        check.warn(codes::NO_EFFECT, prefix.span, message, "remove it; `flux.wrap` stands before the broker");
+    }
+}
+
 fn runner(check: &mut Check<'_>, place: Place<'_>) {
+    left_out(check, place);
     let container = place.container;
     let batch = is_true(&container.batch);
     if let (true, Some(flag)) = (batch, &container.batch) {

@@ -1,12 +1,14 @@
 //! Environment variables and keys of Secrets.
 
-use super::check::{Check, Place, shown, text};
+use super::check::{Check, Place, Role, shown, text};
 use crate::diag::Diagnostic;
 use crate::diag::codes::spec as codes;
 use crate::rules::syntax;
+use crate::spec::Spanned;
 
-/// Set by the Job controller unless the container sets it: the index of the pod, which the entrypoint relies on.
-const COMPLETION_INDEX: &str = "JOB_COMPLETION_INDEX";
+/// Set in every pod unless the container sets them: their names, and what the scripts take from them.
+const COMPLETION_INDEX: (&str, &str) = ("JOB_COMPLETION_INDEX", "Flux's ranks come from it");
+const HOST_NAME: (&str, &str) = ("HOSTNAME", "the leader is known by it");
 
 pub(super) fn check(check: &mut Check<'_>) {
     for place in check.all_containers() {
@@ -15,13 +17,15 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
     let environment = check.flux().and_then(|flux| flux.environment.as_ref());
     for entry in environment.iter().flat_map(|map| &map.value) {
-        check.form(codes::ENVIRONMENT_NAME, "variable of flux.environment", &entry.key, syntax::shell_name);
+        if check.form(codes::ENVIRONMENT_NAME, "variable of flux.environment", &entry.key, syntax::shell_name) {
+            not_relied_on(check, &entry.key, &[COMPLETION_INDEX]);
+        }
     }
 }
 
 fn variables(check: &mut Check<'_>, place: Place<'_>) {
     for entry in place.container.environment.iter().flat_map(|map| &map.value) {
-        name(check, &entry.key);
+        name(check, place, &entry.key);
         let secret = place.container.secrets.as_ref().and_then(|secrets| secrets.value.get(&entry.key.value));
         if let Some(secret) = secret {
             let message = format!("variable `{}` is also set from a Secret, which wins", shown(&entry.key.value));
@@ -32,19 +36,28 @@ fn variables(check: &mut Check<'_>, place: Place<'_>) {
     }
 }
 
-fn name(check: &mut Check<'_>, key: &crate::spec::Spanned<String>) {
-    if check.form(codes::ENVIRONMENT_NAME, "environment variable", key, syntax::environment_name)
-        && key.value == COMPLETION_INDEX
-    {
-        let message =
-            format!("environment variable `{COMPLETION_INDEX}` is set by Kubernetes, and Flux's ranks come from it");
+fn name(check: &mut Check<'_>, place: Place<'_>, key: &Spanned<String>) {
+    if !check.form(codes::ENVIRONMENT_NAME, "environment variable", key, syntax::environment_name) {
+        return;
+    }
+    // Web servers in sidecars and services take the address to listen on from HOSTNAME.
+    match place.role {
+        Role::Runner => not_relied_on(check, key, &[COMPLETION_INDEX, HOST_NAME]),
+        Role::Sidecar => not_relied_on(check, key, &[COMPLETION_INDEX]),
+        Role::Service => {}
+    }
+}
+
+fn not_relied_on(check: &mut Check<'_>, key: &Spanned<String>, relied_on: &[(&str, &str)]) {
+    if let Some((name, use_of_it)) = relied_on.iter().find(|(name, _)| *name == key.value) {
+        let message = format!("environment variable `{name}` is set by Kubernetes, and {use_of_it}");
         check.error(codes::ENVIRONMENT_NAME, key.span, message, "rename the variable");
     }
 }
 
 fn secrets(check: &mut Check<'_>, place: Place<'_>) {
     for entry in place.container.secrets.iter().flat_map(|map| &map.value) {
-        name(check, &entry.key);
+        name(check, place, &entry.key);
         let variable = shown(&entry.key.value);
         let secret = &entry.value.value;
         for (field, written) in [("name", &secret.name), ("key", &secret.key)] {

@@ -5,11 +5,13 @@ mod reserved;
 
 mod aliases;
 mod broker;
+mod broker_place;
 mod bursting;
 mod containers;
 mod environment;
 mod flux;
 mod hardening;
+mod hooks;
 mod labels;
 mod names;
 mod numbers;
@@ -64,7 +66,9 @@ pub fn check(cluster: &MiniCluster, context: &RuleContext) -> Diagnostics {
     flux::check(&mut check);
     paths::check(&mut check);
     broker::check(&mut check);
+    broker_place::check(&mut check);
     bursting::check(&mut check);
     text::check(&mut check);
+    hooks::check(&mut check);
     check.found
 }

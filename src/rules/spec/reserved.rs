@@ -23,6 +23,9 @@ pub const OWN_PATHS: &[(&str, &str)] = &[
 /// Folders of the view, mounted at the paths for which it was built.
 pub const VIEW_PATHS: &[&str] = &["/opt/software", "/opt/views"];
 
+/// The brokers' private copy of the certificate, below the mount path of the view.
+pub const BROKER_CERTIFICATE: &str = "config/curve/curve.cert";
+
 /// Default of `flux.container.mountPath`.
 pub const DEFAULT_MOUNT_PATH: &str = "/mnt/flux";
 

@@ -10,6 +10,7 @@ mod scalars;
 mod unknown;
 
 pub(crate) use found::head;
+pub(crate) use older::PLACES as OLDER_PLACES;
 use path::Path;
 pub(crate) use scalars::whole;
 pub(crate) use unknown::nearest;

@@ -4,7 +4,7 @@
 use crate::spec::record::Record;
 
 /// Record, field, where its meaning is written now.
-const PLACES: &[(&str, &str, &str)] = &[
+pub(crate) const PLACES: &[(&str, &str, &str)] = &[
     (
         "MiniClusterSpec",
         "volumes",
@@ -26,16 +26,33 @@ const PLACES: &[(&str, &str, &str)] = &[
         "localDeploy",
         "take it out: folders of the node are `spec.containers[].volumes.<name>.hostPath` now",
     ),
+    ("MiniClusterSpec", "test", "write `spec.logging.quiet`"),
+    ("MiniClusterSpec", "jobSelector", "the headless Service of the pods is named by `spec.network.headlessName`"),
+    ("MiniClusterSpec", "suspendWorkers", "write `spec.flux.completeWorkers`"),
+    (
+        "MiniClusterSpec",
+        "oversubscribe",
+        "several containers of a pod cannot run Flux: write a MiniCluster for each, or start the programs as Flux jobs",
+    ),
     ("MiniClusterSpec", "deadline", "write `spec.deadlineSeconds`"),
     ("MiniClusterSpec", "existingVolumes", "write `spec.containers[].volumes`, with the same fields"),
     ("Container", "existingVolumes", "write `volumes`, with the same fields"),
     ("Container", "fluxOptionFlags", "write `spec.flux.optionFlags`"),
     ("Container", "fluxLogLevel", "write `spec.flux.logLevel`"),
+    ("Container", "postStartExec", "write `lifeCycle.postStartExec`"),
     ("Container", "env", "write `environment`, a mapping from names to texts"),
     ("Container", "volumeMounts", "write `volumes`, a mapping from names to `path` and a source"),
     ("Container", "args", "write the whole command line in `command`"),
     ("Logging", "test", "write `quiet`"),
+    ("Pod", "disableSoleTenancy", "write `spec.network.disableAffinity: true`, so that pods may share a node"),
+    (
+        "Network",
+        "hostNetwork",
+        "take it out: host names of the pods, by which brokers find each other, are not those of nodes",
+    ),
     ("Flux", "connextTimeout", "write `connectTimeout` (the documentation misspelt it once)"),
+    ("Flux", "connection", "write `spec.flux.bursting.leadBroker`, with the address and the name of the other cluster"),
+    ("Flux", "connectionSize", "write `spec.flux.bursting.leadBroker.size`"),
     ("Flux", "installRoot", "the place of the Flux view is `spec.flux.container.mountPath`"),
     (
         "Flux",

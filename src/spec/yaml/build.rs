@@ -282,7 +282,10 @@ impl<'t, 'd> Reader<'t, 'd> {
             self.diagnostics.push(Diagnostic::error(syntax::TOO_DEEP, span, message));
             return;
         }
-        let (message, help) = explain(error.info());
+        let (message, mut help) = explain(error.info());
+        if is_template(self.positions.text(), span.start) {
+            help = Some("this looks like a template (Helm, Jinja): render it before it is read");
+        }
         let diagnostic = Diagnostic::error(syntax::YAML_SYNTAX, span, message);
         self.diagnostics.push(match help {
             Some(help) => diagnostic.help(help),
@@ -297,6 +300,14 @@ fn place_empty(mut value: Node, key_span: Span) -> Node {
         value.span = key_span;
     }
     value
+}
+
+/// Whether a template stands on the line of this offset or on the one before: the parser often stops a line late.
+fn is_template(text: &str, at: usize) -> bool {
+    let line = text[..at].rfind('\n').unwrap_or(0);
+    let from = text[..line].rfind('\n').unwrap_or(0);
+    let to = text[at..].find('\n').map_or(text.len(), |length| at + length);
+    ["{{", "{%"].iter().any(|mark| text[from..to].contains(mark))
 }
 
 /// What the parser found, in words of ours where its own would not help.

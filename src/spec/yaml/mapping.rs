@@ -13,8 +13,8 @@ pub(super) fn key(node: Node, diagnostics: &mut Diagnostics) -> Option<(Scalar, 
     let span = node.span;
     let Kind::Scalar(scalar) = node.kind else {
         let message = "a list or a mapping stands where a key should be";
-        let help =
-            "keys of Kubernetes documents are text; put quotes around a key that has `[`, `{` or `?` at its start";
+        let help = "keys of Kubernetes documents are text; put quotes around a key that has `[`, `{` or `?` at its \
+                    start, and render a template (`{{ name }}`) before it is read";
         diagnostics.push(Diagnostic::error(syntax::BAD_KEY, span, message).help(help));
         return None;
     };

@@ -7,7 +7,7 @@ use crate::oci::document::Manifest;
 use crate::oci::image::{ContainerConfig, History, ImageConfig};
 use crate::oci::layout::LayoutWriter;
 use crate::oci::{Descriptor, Digest, Error, Platform, media};
-use crate::view::contract::{LABEL, Report};
+use crate::view::contract::{LABEL, Report, provided_label};
 use crate::view::image::Image;
 use crate::view::plan::{Base, Plan};
 
@@ -36,6 +36,7 @@ pub(super) fn write(
         .unwrap_or_else(|| ContainerConfig { env: vec![PATH.to_owned()], ..ContainerConfig::default() });
     container.labels.extend(report.labels(&platform.architecture, plan.os.as_deref()));
     container.labels.insert(format!("{LABEL}name"), plan.name.clone());
+    container.labels.extend(provided_label(&plan.provided));
     container.labels.extend(plan.labels.clone());
     made.config = Some(container);
     made.history = base.map(history_of).unwrap_or_default();
@@ -84,7 +85,8 @@ fn history_of(base: &Image) -> Vec<History> {
 }
 
 /// Seconds since 1970 as RFC 3339 has them, in UTC.
-fn rfc3339(time: u64) -> String {
+#[must_use]
+pub fn rfc3339(time: u64) -> String {
     let (days, second) = (time / 86_400, time % 86_400);
     // Days since 1 March of year 0 (proleptic Gregorian), in eras of 400 years.
     let days = days + 719_468;

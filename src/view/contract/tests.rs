@@ -170,6 +170,10 @@ fn labels() {
     labels.insert(format!("{LABEL}glibc"), "2.17".to_owned());
     assert_eq!(with(&labels), ["error FG837"]);
     assert_eq!(with(&BTreeMap::new()), ["note FG837"]);
+    let provided = ["libgcc_s.so.1".to_owned(), "libstdc++.*".to_owned()];
+    labels = provided_label(&provided).into_iter().collect();
+    assert_eq!(provided_by(&labels), provided);
+    assert_eq!((provided_label(&[]), provided_by(&BTreeMap::new())), (None, Vec::new()));
 }
 
 #[test]

@@ -11,8 +11,9 @@ use super::adapter::{Action, Engine, Job, Kind};
 use super::error::BuildError;
 use super::find::check;
 use super::run::{Event, RunError, Runner, remove_folder};
+use crate::bundle::sha256_hex;
 use crate::view::recipe::fetch::{FetchEvent, Fetcher};
-use crate::view::recipe::{Download, Plan, sha256};
+use crate::view::recipe::{Download, Plan};
 
 /// How to build.
 #[derive(Debug, Clone)]
@@ -136,7 +137,7 @@ pub fn write_context(
     for (name, source) in &plan.patches {
         let path = recipe_folder.join(source);
         let bytes = fs::read(&path).map_err(|e| file_error(&path, e))?;
-        if !sha256(&bytes).starts_with(name.trim_end_matches(".patch")) {
+        if !sha256_hex(&bytes).starts_with(name.trim_end_matches(".patch")) {
             return Err(BuildError::Changed(source.clone()));
         }
         write(&format!("build/patches/{name}"), &bytes)?;
@@ -145,7 +146,7 @@ pub fn write_context(
         for (file, digest) in &files.digests {
             let path = recipe_folder.join(&files.name).join(file);
             let bytes = fs::read(&path).map_err(|e| file_error(&path, e))?;
-            if sha256(&bytes) != digest.trim_start_matches("x:") {
+            if sha256_hex(&bytes) != digest.trim_start_matches("x:") {
                 return Err(BuildError::Changed(format!("{}/{file}", files.name)));
             }
             let written = write(&format!("build/folders/{}/{file}", files.name), &bytes)?;

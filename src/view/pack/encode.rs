@@ -19,6 +19,9 @@ const ZSTD_LEVEL: i32 = 3;
 /// RFC 1952: magic, deflate, no flags, no time, no extra flags, system unknown.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
+/// RFC 1952: checksum and size.
+const GZIP_END: usize = 8;
+
 impl Compression {
     /// What made the bytes: another version may make others from the same tree.
     #[must_use]
@@ -66,22 +69,31 @@ impl Encoder {
         })
     }
 
-    pub(super) fn encode(&mut self, chunk: &[u8]) -> Result<Vec<u8>, PackError> {
+    /// Compresses a chunk into the first bytes of `out`, which grows if it has to; gives their number.
+    pub(super) fn encode(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<usize, PackError> {
+        let failed = |e: &dyn std::fmt::Display| PackError::Compress(e.to_string());
         match self {
             Self::Gzip(compressor) => {
-                let mut out = vec![0; GZIP_HEADER.len() + compressor.deflate_compress_bound(chunk.len()) + 8];
-                out[..GZIP_HEADER.len()].copy_from_slice(&GZIP_HEADER);
-                let length = compressor
-                    .deflate_compress(chunk, &mut out[GZIP_HEADER.len()..])
-                    .map_err(|e| PackError::Compress(e.to_string()))?;
-                out.truncate(GZIP_HEADER.len() + length);
-                out.extend(libdeflater::crc32(chunk).to_le_bytes());
+                const START: usize = GZIP_HEADER.len();
+                at_least(out, START + compressor.deflate_compress_bound(chunk.len()) + GZIP_END);
+                out[..START].copy_from_slice(&GZIP_HEADER);
+                let end = START + compressor.deflate_compress(chunk, &mut out[START..]).map_err(|e| failed(&e))?;
+                out[end..end + 4].copy_from_slice(&libdeflater::crc32(chunk).to_le_bytes());
                 // A chunk has less than 4 GiB.
-                out.extend((chunk.len() as u32).to_le_bytes());
-                Ok(out)
+                out[end + 4..end + GZIP_END].copy_from_slice(&(chunk.len() as u32).to_le_bytes());
+                Ok(end + GZIP_END)
             }
-            Self::Zstd(compressor) => compressor.compress(chunk).map_err(|e| PackError::Compress(e.to_string())),
+            Self::Zstd(compressor) => {
+                at_least(out, zstd::zstd_safe::compress_bound(chunk.len()));
+                compressor.compress_to_buffer(chunk, &mut out[..]).map_err(|e| failed(&e))
+            }
         }
+    }
+}
+
+fn at_least(buffer: &mut Vec<u8>, length: usize) {
+    if buffer.len() < length {
+        buffer.resize(length, 0);
     }
 }
 

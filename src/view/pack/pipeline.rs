@@ -36,6 +36,10 @@ pub struct Packed {
 }
 
 type Chunk = Arc<Vec<u8>>;
+/// A compressed chunk: a buffer, and how many of its bytes count.
+type Encoded = (Vec<u8>, usize);
+/// Buffers that are to be used again: for new ones the kernel has to find and clear pages.
+type Buffers = (Sender<Vec<u8>>, Receiver<Vec<u8>>);
 
 /// Packs a layer into `out`.
 ///
@@ -46,21 +50,27 @@ pub fn pack(layer: &Layer, options: PackOptions, out: &mut impl Write) -> Result
     // So many chunks wait at most between two steps.
     let (to_encode, encode) = bounded::<(u64, Chunk)>(threads);
     let (to_hash, hash) = bounded::<Chunk>(threads);
-    let (to_write, write) = bounded::<(u64, Result<Vec<u8>, PackError>)>(threads);
+    let (to_write, write) = bounded::<(u64, Result<Encoded, PackError>)>(threads);
+    // As many as can be under way at once, so that giving one back never waits.
+    let plain: Buffers = bounded(4 * threads + 4);
+    let encoded: Buffers = bounded(4 * threads + 4);
     thread::scope(|scope| {
+        let empty = plain.1.clone();
         let producer = scope.spawn(move || {
-            let mut chunks = Chunks { to_encode, to_hash, chunk: Vec::with_capacity(CHUNK), number: 0 };
+            let mut chunks = Chunks { to_encode, to_hash, empty, chunk: Vec::with_capacity(CHUNK), number: 0 };
             tar::write(layer, options.time, &mut chunks)?;
             chunks.send().map_err(PackError::Write)
         });
-        let hasher = scope.spawn(move || diff_id(&hash));
+        let used = plain.0.clone();
+        let hasher = scope.spawn(move || diff_id(&hash, &used));
         for _ in 0..threads {
             let (encode, to_write) = (encode.clone(), to_write.clone());
-            scope.spawn(move || compress(options.compression, &encode, &to_write));
+            let (used, empty) = (plain.0.clone(), encoded.1.clone());
+            scope.spawn(move || compress(options.compression, &encode, &to_write, &used, &empty));
         }
         // When these are gone, each step ends after the one before it.
         drop((encode, to_write));
-        let written = in_order(&write, out);
+        let written = in_order(&write, out, &encoded.0);
         // A step that still wants to send finds nobody and ends.
         drop(write);
         let produced = producer.join().unwrap_or_else(|_| Err(bug()));
@@ -80,13 +90,22 @@ fn bug() -> PackError {
     PackError::Compress("a thread stopped".to_owned())
 }
 
+/// Gives a chunk's buffer back when nobody else has the chunk any longer.
+fn done(chunk: Chunk, used: &Sender<Vec<u8>>) {
+    if let Some(buffer) = Arc::into_inner(chunk) {
+        // Nobody needs it, or there are enough: it is freed.
+        let _ = used.try_send(buffer);
+    }
+}
+
 /// Hashes the tar bytes.
-fn diff_id(chunks: &Receiver<Chunk>) -> (String, u64) {
+fn diff_id(chunks: &Receiver<Chunk>, used: &Sender<Vec<u8>>) -> (String, u64) {
     let mut hash = Sha256::new();
     let mut size = 0;
     for chunk in chunks {
         hash.update(chunk.as_slice());
         size += chunk.len() as u64;
+        done(chunk, used);
     }
     (sha256_text(hash), size)
 }
@@ -94,14 +113,18 @@ fn diff_id(chunks: &Receiver<Chunk>) -> (String, u64) {
 fn compress(
     compression: Compression,
     chunks: &Receiver<(u64, Chunk)>,
-    out: &Sender<(u64, Result<Vec<u8>, PackError>)>,
+    out: &Sender<(u64, Result<Encoded, PackError>)>,
+    used: &Sender<Vec<u8>>,
+    empty: &Receiver<Vec<u8>>,
 ) {
     let mut encoder = Encoder::new(compression);
     for (number, chunk) in chunks {
+        let mut buffer = empty.try_recv().unwrap_or_default();
         let encoded = match &mut encoder {
-            Ok(encoder) => encoder.encode(&chunk),
+            Ok(encoder) => encoder.encode(&chunk, &mut buffer).map(|length| (buffer, length)),
             Err(error) => Err(PackError::Compress(error.to_string())),
         };
+        done(chunk, used);
         // Nobody there: the writer has failed and says so.
         if out.send((number, encoded)).is_err() {
             return;
@@ -110,16 +133,22 @@ fn compress(
 }
 
 /// Writes chunks in the order of their numbers.
-fn in_order(chunks: &Receiver<(u64, Result<Vec<u8>, PackError>)>, out: &mut impl Write) -> Result<u64, PackError> {
+fn in_order(
+    chunks: &Receiver<(u64, Result<Encoded, PackError>)>,
+    out: &mut impl Write,
+    used: &Sender<Vec<u8>>,
+) -> Result<u64, PackError> {
     let mut size = 0;
     let mut next = 0;
     let mut early = BTreeMap::new();
     for (number, encoded) in chunks {
         early.insert(number, encoded?);
-        while let Some(encoded) = early.remove(&next) {
-            out.write_all(&encoded).map_err(PackError::Write)?;
-            size += encoded.len() as u64;
+        while let Some((buffer, length)) = early.remove(&next) {
+            out.write_all(&buffer[..length]).map_err(PackError::Write)?;
+            size += length as u64;
             next += 1;
+            // As in `done`.
+            let _ = used.try_send(buffer);
         }
     }
     out.flush().map_err(PackError::Write)?;
@@ -130,6 +159,7 @@ fn in_order(chunks: &Receiver<(u64, Result<Vec<u8>, PackError>)>, out: &mut impl
 struct Chunks {
     to_encode: Sender<(u64, Chunk)>,
     to_hash: Sender<Chunk>,
+    empty: Receiver<Vec<u8>>,
     chunk: Vec<u8>,
     number: u64,
 }
@@ -139,7 +169,9 @@ impl Chunks {
         if self.chunk.is_empty() {
             return Ok(());
         }
-        let chunk = Arc::new(std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK)));
+        let mut empty = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+        empty.clear();
+        let chunk = Arc::new(std::mem::replace(&mut self.chunk, empty));
         let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
         self.to_hash.send(Arc::clone(&chunk)).map_err(|_| gone(()))?;
         self.to_encode.send((self.number, chunk)).map_err(|_| gone(()))?;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::files::hex;
 use super::model::Download;
+use crate::bundle::hex;
 use crate::oci::registry::{Files, NoFile};
 
 /// Bytes of one piece.

@@ -6,10 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::model::FolderFiles;
 use super::resolve::Context;
+use crate::bundle::sha256_hex;
 use crate::diag::codes::recipe as codes;
 use crate::spec::Spanned;
 
@@ -73,23 +72,6 @@ pub(super) fn read_text(name: &Spanned<String>, context: &mut Context<'_>) -> Op
     }
 }
 
-/// SHA-256 of bytes in hexadecimal.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Bytes in lower-case hexadecimal.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// The files below a folder of the recipe, with their digests.
 pub(super) fn folder(name: &Spanned<String>, context: &mut Context<'_>) -> Option<FolderFiles> {
     let path = inside(name, context)?;
@@ -117,7 +99,7 @@ fn walk(folder: &Path, before: &str, digests: &mut BTreeMap<String, String>) -> 
             walk(&entry.path(), &format!("{path}/"), digests)?;
         } else if kind.is_file() {
             let executable = entry.metadata()?.permissions().mode() & 0o100 != 0;
-            let digest = sha256(&fs::read(entry.path())?);
+            let digest = sha256_hex(&fs::read(entry.path())?);
             digests.insert(path, if executable { format!("x:{digest}") } else { digest });
         } else {
             return Err(io::Error::other(format!("{path} is neither a file nor a folder")));

@@ -14,7 +14,6 @@ mod script;
 mod source;
 mod spack;
 
-pub use files::{hex, sha256};
 pub use model::{
     Arch, BuildKind, Download, FolderFiles, How, Mirror, Origin, Package, Patch, PatchOrigin, Recipe, Source, Spack,
     SpackInstall, System,

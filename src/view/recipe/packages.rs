@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::files;
 use super::model::{BuildKind, Origin, Package, Patch, PatchOrigin, Source, System};
 use super::resolve::{Context, arch, check_name, download, environment, known_system, list};
+use crate::bundle::sha256_hex;
 use crate::diag::Span;
 use crate::diag::codes::recipe as codes;
 use crate::spec::Spanned;
@@ -150,7 +151,7 @@ fn patch(written: &Spanned<SourcePatch>, context: &mut Context<'_>) -> Option<Pa
     let origin = match (&written.file, &written.source) {
         (Some(file), None) => {
             let bytes = files::read(file, context)?;
-            PatchOrigin::File { name: file.value.clone(), sha256: files::sha256(&bytes) }
+            PatchOrigin::File { name: file.value.clone(), sha256: sha256_hex(&bytes) }
         }
         (None, Some(source)) => PatchOrigin::Download(download(source, context)?),
         _ => {

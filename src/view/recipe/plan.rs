@@ -11,10 +11,10 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::containerfile;
-use super::files::sha256;
 use super::model::{Arch, Download, FolderFiles, How, Recipe, System};
 use super::script::{ScriptError, Scripts};
 use super::{source, spack};
+use crate::bundle::sha256_hex;
 use crate::model::words::join;
 
 /// Raised when the same recipe has to be built anew because flux-gen makes something else of it.
@@ -169,7 +169,7 @@ fn assemble(parts: Parts, target: &Target<'_>) -> Result<Plan, PlanError> {
     let system_files: BTreeMap<_, _> = files.iter().filter(of_system).collect();
     let system_facts = json!({ "format": FORMAT, "base": system.base, "arch": arch, "files": system_files });
     let system_key = short(&system_facts);
-    let digests: BTreeMap<_, _> = files.iter().map(|(path, text)| (path, sha256(text.as_bytes()))).collect();
+    let digests: BTreeMap<_, _> = files.iter().map(|(path, text)| (path, sha256_hex(text.as_bytes()))).collect();
     let sources: BTreeMap<_, _> = parts.downloads.iter().map(|d| (&d.file, &d.sha256)).collect();
     let facts = json!({
         "format": FORMAT, "system": system_key, "files": digests, "sources": sources, "folders": parts.folders,
@@ -198,7 +198,7 @@ fn assemble(parts: Parts, target: &Target<'_>) -> Result<Plan, PlanError> {
 
 /// The first 16 hexadecimal digits of the SHA-256 of a value.
 pub(super) fn short(facts: &serde_json::Value) -> String {
-    let mut digest = sha256(facts.to_string().as_bytes());
+    let mut digest = sha256_hex(facts.to_string().as_bytes());
     digest.truncate(16);
     digest
 }

@@ -1,6 +1,7 @@
 //! A tar archive as a tree (POSIX.1-2017 pax, ustar, GNU long names).
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tar::{EntryType, Header};
 
 use super::{LONGEST, ReadError, ReadOptions, Spooled};
 use crate::diag::codes::view as codes;
-use crate::view::contract::is_view_path;
+use crate::view::contract::{is_looked_into, is_view_path};
 use crate::view::entry::{Content, Entry, EntryKind, Source, Tree, TreePath, parent, parts, shown};
 use crate::view::problem::Problems;
 
@@ -40,6 +41,7 @@ pub fn index(
     let mut index = Index {
         archive: path,
         spooled,
+        file: spooled.archive.file().map_err(|e| ReadError::io(path, e))?,
         meaning,
         options,
         problems,
@@ -49,7 +51,7 @@ pub fn index(
         seen: 0,
     };
     while let Some(raw) = index.next()? {
-        index.entry(&raw);
+        index.entry(&raw)?;
     }
     index.resolve_hard_links();
     index.check_parents();
@@ -81,6 +83,7 @@ struct Extended {
 struct Index<'a> {
     archive: &'a Path,
     spooled: &'a Spooled,
+    file: Arc<File>,
     meaning: Meaning,
     options: &'a ReadOptions,
     problems: &'a mut Problems,
@@ -97,7 +100,7 @@ impl Index<'_> {
 
     fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-        match self.spooled.file.read_exact_at(&mut bytes, offset) {
+        match self.file.read_exact_at(&mut bytes, offset) {
             Ok(()) => Ok(bytes),
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.damaged("it ends in the middle")),
             Err(e) => Err(ReadError::io(self.archive, e)),
@@ -199,10 +202,19 @@ impl Index<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, raw: &Raw) {
-        let Some(path) = self.clean(&raw.path) else { return };
+    /// Where the content of a file is. What the check of views looks into is taken at once, so that the archive need not be
+    /// there for it.
+    fn source(&self, path: &[u8], raw: &Raw) -> Result<Source, ReadError> {
+        if is_looked_into(path) && raw.size <= EXTENSION {
+            return Ok(Source::Bytes(self.read(raw.offset, raw.size)?.into()));
+        }
+        Ok(Source::Part { archive: Arc::clone(&self.spooled.archive), offset: raw.offset })
+    }
+
+    fn entry(&mut self, raw: &Raw) -> Result<(), ReadError> {
+        let Some(path) = self.clean(&raw.path) else { return Ok(()) };
         if path.is_empty() || self.options.excludes(&path) {
-            return;
+            return Ok(());
         }
         let kind = match raw.kind {
             EntryType::Directory => EntryKind::Folder,
@@ -211,43 +223,39 @@ impl Index<'_> {
                 if let Some(target) = self.clean(&raw.link) {
                     self.hard_links.push((path, target, raw.mode));
                 }
-                return;
+                return Ok(());
             }
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse if raw.sparse => {
                 let help = "make the archive without `--sparse`; holes are packed as zeros, which compress well";
                 self.problems.error(codes::BAD_ARCHIVE, shown(&path), "sparse entries cannot be read", help);
-                return;
+                return Ok(());
             }
             // Old archives have a slash behind the names of folders, and no type for them.
             EntryType::Regular if raw.path.last() == Some(&b'/') => EntryKind::Folder,
             EntryType::Regular | EntryType::Continuous => {
-                let source = Source::Part {
-                    file: Arc::clone(&self.spooled.file),
-                    offset: raw.offset,
-                    identity: Arc::clone(&self.spooled.identity),
-                };
-                EntryKind::File(Content { size: raw.size, source, shared: None })
+                EntryKind::File(Content { size: raw.size, source: self.source(&path, raw)?, shared: None })
             }
             // The base of an image may have them; nothing of it is packed.
             EntryType::Char | EntryType::Block | EntryType::Fifo
                 if self.meaning == Meaning::Layer && !is_view_path(&path) =>
             {
-                return;
+                return Ok(());
             }
             EntryType::Char | EntryType::Block | EntryType::Fifo => {
                 let help = "remove it, or name it in `exclude`";
                 self.problems.error(codes::SPECIAL_FILE, shown(&path), "devices and pipes cannot be packed", help);
-                return;
+                return Ok(());
             }
             other => {
                 let what = format!("entries of type {:?} cannot be read", char::from(other.as_byte()));
                 self.problems.error(codes::BAD_ARCHIVE, shown(&path), what, "");
-                return;
+                return Ok(());
             }
         };
         let mut xattrs = raw.xattrs.clone();
         xattrs.sort();
         self.insert(path, Entry { mode: raw.mode, xattrs, kind });
+        Ok(())
     }
 
     fn insert(&mut self, path: TreePath, entry: Entry) {

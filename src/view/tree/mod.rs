@@ -14,20 +14,24 @@
 mod archive;
 mod check;
 mod folder;
+mod kept;
 mod merge;
 mod spool;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use archive::{Meaning, index as index_archive};
 pub use check::{CheckOptions, Setuid, check};
 pub use folder::index as index_folder;
+pub use kept::{Kept, KeptTrees};
 pub use merge::apply_layer;
-pub use spool::{Spooled, spool, spool_stream};
+pub use spool::{Archive, Spooled, spool_stream};
 
 use super::entry::Tree;
 use super::glob;
+use super::plain::PlainTar;
 use super::problem::Problems;
 
 /// Longest name of an entry, as Linux has it (`PATH_MAX` without its final zero).
@@ -66,6 +70,8 @@ pub struct ReadOptions {
     pub exclude: Vec<String>,
     /// Folder for temporary copies of compressed archives.
     pub scratch: PathBuf,
+    /// What was read of archives before; `None` reads everything again.
+    pub kept: Option<KeptTrees>,
 }
 
 impl ReadOptions {
@@ -110,6 +116,40 @@ pub fn index(path: &Path, options: &ReadOptions, problems: &mut Problems) -> Res
     if metadata.is_dir() {
         return index_folder(path, options, problems);
     }
-    let spooled = spool(path, &options.scratch)?;
-    index_archive(path, &spooled, Meaning::Tree, options, problems)
+    let archive = Archive::open(path)?;
+    if let (true, Some(kept)) = (archive.is_compressed(), &options.kept) {
+        return kept_archive(archive, kept, options, problems);
+    }
+    index_archive(path, &archive.spool(&options.scratch)?, Meaning::Tree, options, problems)
+}
+
+/// A compressed archive: decompressed when it changed, or when a content is needed.
+fn kept_archive(
+    archive: Archive,
+    kept: &KeptTrees,
+    options: &ReadOptions,
+    problems: &mut Problems,
+) -> Result<Tree, ReadError> {
+    let (identity, path) = (archive.identity(), archive.path().to_path_buf());
+    if let Some(known) = kept.get(&identity, Meaning::Tree, options) {
+        let scratch = options.scratch.clone();
+        let plain = PlainTar::later(Arc::clone(&identity), move || {
+            let archive = Archive::open(&path).map_err(io::Error::other)?;
+            if archive.identity() != identity {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the archive changed while it was read"));
+            }
+            archive.spool(&scratch).map_err(io::Error::other)?.archive.file()
+        });
+        return Ok(known.tree(&plain));
+    }
+    let facts = archive.facts();
+    let spooled = archive.spool(&options.scratch)?;
+    let mut found = Problems::default();
+    let tree = index_archive(&path, &spooled, Meaning::Tree, options, &mut found)?;
+    if found.is_empty() {
+        let read = (&tree, spooled.digest.clone());
+        kept.put(&identity, Meaning::Tree, options, read, Some(facts)).map_err(|e| ReadError::io(&path, e))?;
+    }
+    problems.extend(found);
+    Ok(tree)
 }

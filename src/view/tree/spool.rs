@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use super::ReadError;
 use crate::view::entry::Facts;
+use crate::view::plain::PlainTar;
 
 /// An archive may always grow to this many bytes,
 const ALWAYS: u64 = 1 << 30;
@@ -18,38 +19,80 @@ const RATIO: u64 = 200;
 /// A plain tar archive.
 #[derive(Debug, Clone)]
 pub struct Spooled {
-    /// Its bytes, from the first on.
-    pub file: Arc<File>,
+    /// Its bytes.
+    pub archive: Arc<PlainTar>,
     /// Number of bytes.
     pub size: u64,
-    /// What tells it from another.
-    pub identity: Arc<str>,
     /// `sha256:…` of the plain bytes, when they were read.
     pub digest: Option<String>,
 }
 
-/// Opens an archive; a compressed one is written to a temporary file in `scratch`.
-///
-/// # Errors
-/// When it cannot be read or written, is damaged, compressed in an unknown way, or grows beyond measure.
-pub fn spool(path: &Path, scratch: &Path) -> Result<Spooled, ReadError> {
-    let io_error = |e| ReadError::io(path, e);
-    let mut file = File::open(path).map_err(io_error)?;
-    let facts = Facts::of(&file.metadata().map_err(io_error)?);
-    let mut magic = [0; 6];
-    let read = file.read(&mut magic).map_err(io_error)?;
-    file.seek(SeekFrom::Start(0)).map_err(io_error)?;
-    let identity: Arc<str> = facts.to_string().into();
-    if compression(path, &magic[..read])? == Compression::None {
-        return Ok(Spooled { file: Arc::new(file), size: facts.size, identity, digest: None });
+/// An archive that was opened.
+#[derive(Debug)]
+pub struct Archive {
+    path: PathBuf,
+    file: File,
+    facts: Facts,
+    compression: Compression,
+}
+
+impl Archive {
+    /// Opens an archive.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is compressed in an unknown way.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let io_error = |e| ReadError::io(path, e);
+        let mut file = File::open(path).map_err(io_error)?;
+        let facts = Facts::of(&file.metadata().map_err(io_error)?);
+        let mut magic = [0; 6];
+        let read = file.read(&mut magic).map_err(io_error)?;
+        file.seek(SeekFrom::Start(0)).map_err(io_error)?;
+        let compression = compression(path, &magic[..read])?;
+        Ok(Self { path: path.to_path_buf(), file, facts, compression })
     }
-    spool_stream(path, Box::new(file), facts.size, identity, scratch)
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its state when it was opened.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    /// What tells it from another, or from itself after a change.
+    #[must_use]
+    pub fn identity(&self) -> Arc<str> {
+        self.facts.to_string().into()
+    }
+
+    /// Whether it has to be decompressed.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.compression != Compression::None
+    }
+
+    /// Its plain bytes; those of a compressed one are written to a temporary file in `scratch`.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, is damaged, or grows beyond measure.
+    pub fn spool(self, scratch: &Path) -> Result<Spooled, ReadError> {
+        let identity = self.identity();
+        if self.is_compressed() {
+            return spool_stream(&self.path, Box::new(self.file), self.facts.size, identity, scratch);
+        }
+        Ok(Spooled { archive: PlainTar::of(self.file, identity), size: self.facts.size, digest: None })
+    }
 }
 
 /// Reads a stream, compressed or not, into a temporary file in `scratch`. `size`: its bytes; `place` names it in messages.
 ///
 /// # Errors
-/// As [`spool`].
+/// As [`Archive::spool`].
 pub fn spool_stream(
     place: &Path,
     stream: Box<dyn Read + '_>,
@@ -72,7 +115,7 @@ pub fn spool_stream(
         let why = format!("its {size} bytes become more than {limit}, which no real tree does");
         return Err(ReadError::Archive { path: place.to_path_buf(), why });
     }
-    Ok(Spooled { file: Arc::new(target), size: plain, identity, digest: Some(digest) })
+    Ok(Spooled { archive: PlainTar::of(target, identity), size: plain, digest: Some(digest) })
 }
 
 fn copy(
@@ -95,7 +138,7 @@ fn copy(
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
     None,
     Gzip,

@@ -52,7 +52,7 @@ pub(crate) const CASES: &[Case] = &[
         expect: &[
             Job(
                 "/spec/template/spec/initContainers/0/image",
-                r#""ghcr.io/converged-computing/flux-view-ubuntu:arm-noble""#,
+                r#""ghcr.io/converged-computing/flux-view-ubuntu:arm-jammy""#,
             ),
             Job(
                 "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/0",

@@ -16,12 +16,16 @@ fn minicluster(spec: &str) -> String {
 /// is underlined, message, help, and other places.
 #[track_caller]
 fn says(text: &str, expected: &str) {
+    let lines = said(text);
+    assert_eq!(lines, expected, "\n{lines}\n");
+}
+
+fn said(text: &str) -> String {
     let mut sources = SourceMap::new();
     let inputs = vec![("a.yaml".to_owned(), text.as_bytes().to_vec())];
     let (_, diagnostics) = spec::read(&mut sources, inputs, &ReadOptions::default());
     let lines: Vec<String> = diagnostics.sorted().iter().map(|d| shown(d, &sources)).collect();
-    let lines = lines.join("\n");
-    assert_eq!(lines, expected, "\n{lines}\n");
+    lines.join("\n")
 }
 
 fn shown(d: &Diagnostic, sources: &SourceMap) -> String {

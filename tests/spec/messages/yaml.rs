@@ -1,6 +1,6 @@
 //! Texts that are not the YAML that Kubernetes takes.
 
-use super::{minicluster, says};
+use super::{minicluster, said, says};
 
 #[test]
 fn syntax_open_quote() {
@@ -204,7 +204,7 @@ fn keys_list_as_key() {
     environment:
       [a]: b
       : c
-"), "FG117 9:7 `[a]` a list or a mapping stands where a key should be | keys of Kubernetes documents are text; put quotes around a key that has `[`, `{` or `?` at its start
+"), "FG117 9:7 `[a]` a list or a mapping stands where a key should be | keys of Kubernetes documents are text; put quotes around a key that has `[`, `{` or `?` at its start, and render a template (`{{ name }}`) before it is read
 FG117 10:7 `` the key is empty | write the key before the `:`");
 }
 
@@ -242,4 +242,12 @@ fn keys_merge_of_text() {
         ),
         r#"FG117 9:11 `x` `<<` merges mappings, and this is none | write `<<: *anchor` with the anchor of a mapping, or quote the key "<<""#,
     );
+}
+
+#[test]
+fn templates() {
+    for line in ["  pod:{% if scheduler %}\n", "  {{- if .Values.x }}\n"] {
+        let said = said(&minicluster(&format!("{line}  containers:\n  - image: a\n")));
+        assert!(said.contains("FG101") && said.contains("render it before it is read"), "{line}: {said}");
+    }
 }
