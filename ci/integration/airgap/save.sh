@@ -246,16 +246,17 @@ outside_dies() {
 
 # After a load, the registry is compared with the archive; what was not loaded, or was changed there, is told.
 outside_loaded() {
-    local archive=$1 code=0
-    "$flux_gen" archive load "$archive" --plain-http "$outside" --to "$outside/inner"
-    "$flux_gen" archive verify "$archive" --plain-http "$outside" --to "$outside/inner"
-    "$flux_gen" archive verify "$archive" --plain-http "$outside" --to "$outside/none" > "$work/none" 2>&1 || code=$?
+    # Under another name the registry is another one.
+    local archive=$1 code=0 inside=localhost:${outside##*:}
+    "$flux_gen" archive load "$archive" --plain-http "$inside" --to "$inside/inner"
+    "$flux_gen" archive verify "$archive" --plain-http "$inside" --to "$inside/inner"
+    "$flux_gen" archive verify "$archive" --plain-http "$inside" --to "$inside/none" > "$work/none" 2>&1 || code=$?
     cat "$work/none"
     test "$code" = 1
     test "$(grep -c 'has no tag 1' "$work/none")" = 3
-    skopeo copy -q --src-tls-verify=false --dest-tls-verify=false "docker://$outside/tool:1" "docker://$outside/inner/${outside//:/-}/app:1"
+    skopeo copy -q --src-tls-verify=false --dest-tls-verify=false "docker://$outside/tool:1" "docker://$inside/inner/${outside//:/-}/app:1"
     code=0
-    "$flux_gen" archive verify "$archive" --plain-http "$outside" --to "$outside/inner" > "$work/moved" 2>&1 || code=$?
+    "$flux_gen" archive verify "$archive" --plain-http "$inside" --to "$inside/inner" > "$work/moved" 2>&1 || code=$?
     cat "$work/moved"
     test "$code" = 1
     grep -q "error\[FG913\]: $outside/app:1: the tag 1 of .*inner/.*/app is sha256:" "$work/moved"
