@@ -96,7 +96,7 @@ fn read(source: &Arc<dyn Source>, entry: &mut LockedPlatform, app: bool, view: b
     if app {
         let scratch = tempfile::tempdir().map_err(|e| Error::file("make", Path::new("a temporary folder"), &e))?;
         let options = ReadOptions { scratch: scratch.path().to_path_buf(), ..ReadOptions::default() };
-        let (tree, _) = image::tree(source, &image, &options, &mut Problems::default())?;
+        let (tree, _) = image::tree(source.as_ref(), &image, &options, &mut Problems::default())?;
         entry.facts = Some(facts::of_tree(&tree, &image.config.platform.architecture));
     }
     Ok(())
