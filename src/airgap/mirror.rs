@@ -277,7 +277,7 @@ mod tests {
             let found = mirror.place(&image.parse().unwrap());
             match place {
                 Some(wanted) => {
-                    assert!(matches!(&found, Place::At(r, _) if r.to_string() == wanted), "{image} {found:?}")
+                    assert!(matches!(&found, Place::At(r, _) if r.to_string() == wanted), "{image} {found:?}");
                 }
                 None => assert_eq!(found, Place::Same, "{image}"),
             }

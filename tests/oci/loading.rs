@@ -180,7 +180,7 @@ fn a_registry_that_lost_everything_or_one_blob_gets_it_again() {
     assert_loaded(&project, &mock);
     // The first blob is there, so the ledger is believed until a manifest is refused.
     let plan = planned(&project, &mock);
-    let lost = plan.blobs.iter().filter(|blob| blob.wanted_by == [1]).next_back().unwrap();
+    let lost = plan.blobs.iter().rfind(|blob| blob.wanted_by == [1]).unwrap();
     {
         let mut state = mock.state();
         let repo = state.repos.get_mut("hub/ubuntu").unwrap();
