@@ -44,15 +44,14 @@ struct Image {
     place: Arc<Place>,
 }
 
+/// Says where an image of the lock is; asked from several threads.
+pub type Find<'a> = &'a (dyn Fn(&str, &LockedImage) -> Result<Arc<Place>, Error> + Sync);
+
 /// Reads the documents of all images; `find` says where an image is. Without platforms, all that the lock has are taken.
 ///
 /// # Errors
 /// Every image that cannot be had, and why.
-pub fn collect(
-    lock: &Lock,
-    platforms: &BTreeSet<Platform>,
-    find: &(dyn Fn(&str, &LockedImage) -> Result<Arc<Place>, Error> + Sync),
-) -> Result<Collected, Vec<Problem>> {
+pub fn collect(lock: &Lock, platforms: &BTreeSet<Platform>, find: Find<'_>) -> Result<Collected, Vec<Problem>> {
     let entries: Vec<(&String, &LockedImage)> = lock.images.iter().collect();
     let read: Vec<Result<Image, Error>> = entries
         .par_iter()

@@ -78,7 +78,7 @@ pub struct Project {
 pub(super) enum Content {
     Bytes(Vec<u8>),
     File(PathBuf),
-    Blob(Descriptor, Arc<Place>),
+    Blob(Box<Descriptor>, Arc<Place>),
 }
 
 /// A member of the archive.
@@ -184,7 +184,7 @@ fn blobs(collected: Collected) -> Vec<Member> {
     });
     let blobs = collected.blobs.into_iter().map(|(digest, (blob, place))| {
         let (size, name) = (blob.size, digest.blob_path());
-        Member { name, size, digest, content: Content::Blob(blob, place), offset: 0 }
+        Member { name, size, digest, content: Content::Blob(Box::new(blob), place), offset: 0 }
     });
     let mut all: Vec<Member> = documents.chain(blobs).collect();
     all.sort_by(|a, b| (a.size, &a.digest).cmp(&(b.size, &b.digest)));
