@@ -147,7 +147,7 @@ impl Partial {
                 (Content::File(path), false) => self.put_file(member, path)?,
             }
         }
-        let order: Vec<Descriptor> = missing.iter().map(|(blob, _)| (*blob).clone()).collect();
+        let order: Vec<Descriptor> = missing.iter().map(|(blob, _)| Descriptor::clone(blob)).collect();
         each(parallel, &order, |blob| {
             let found = missing.iter().find(|(other, _)| other.digest == blob.digest);
             found.map_or(Ok(()), |(blob, member)| self.fetch(blob, member, events))
