@@ -100,7 +100,9 @@ fn help(words: &[&str]) -> Option<String> {
 fn pages() -> Vec<(PathBuf, String)> {
     let mut paths: Vec<PathBuf> =
         ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"].iter().map(|p| root().join(p)).collect();
-    paths.extend(fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    for folder in ["docs", "docs/gitops"] {
+        paths.extend(fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
     paths.retain(|path| path.extension().is_some_and(|e| e == "md"));
     paths.sort();
     paths.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
@@ -164,7 +166,7 @@ fn commands_of_the_pages_exist() {
 
 fn unknown(words: &[&str]) -> Option<String> {
     let plain: Vec<&str> = words.iter().take_while(|w| w.bytes().all(|b| b.is_ascii_lowercase())).copied().collect();
-    let grouped = ["cert", "recipe", "view"].iter().any(|group| plain.first() == Some(group));
+    let grouped = ["archive", "cert", "recipe", "view"].iter().any(|group| plain.first() == Some(group));
     let verbs = if grouped { plain.get(..2).unwrap_or(&plain) } else { plain.get(..1)? };
     let Some(text) = help(verbs) else { return Some("no such command".to_owned()) };
     let options = words.iter().filter(|word| word.starts_with('-') && **word != "-");
