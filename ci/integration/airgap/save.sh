@@ -14,14 +14,15 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     tools=$repo/ci/tools
 fi
 
-outside_servers=()
 flux_gen=${CARGO_TARGET_DIR:-$repo/target}/debug/flux-gen
 
 # shellcheck disable=SC2317,SC2329 # called by traps
 stop_outside() {
     local server
-    for server in "${outside_servers[@]}"; do kill "$server" 2>/dev/null || true; done
-    outside_servers=()
+    # In a file: the checks run in shells of their own, and one of them starts the registry again.
+    [ -e "$work/outside-servers" ] || return 0
+    while read -r server; do kill "$server" 2>/dev/null || true; done < "$work/outside-servers"
+    rm "$work/outside-servers"
 }
 
 outside_port() {
@@ -39,7 +40,7 @@ storage: {filesystem: {rootdirectory: $1/data}}
 http: {addr: $outside}
 YAML
     docker-registry serve "$1/config.yml" > "$1/log" 2>&1 &
-    outside_servers+=("$!")
+    printf '%s\n' "$!" >> "$work/outside-servers"
     for _ in {1..1200}; do
         if curl -fs "http://$outside/v2/" > /dev/null; then return 0; fi
         sleep 0.05
