@@ -18,6 +18,7 @@ mod project;
 mod publish;
 mod recipes;
 mod robust;
+mod same_bytes;
 mod secrets;
 mod starter;
 mod strategy;
