@@ -112,6 +112,15 @@ namespace() {
     within 60 kubectl -n "$1" get serviceaccount default
 }
 
+# A loopback port that nothing listens on. Between 10000 and 20000: the kernel gives those to no outgoing connection, and
+# ci/tools/control-plane chooses above them. By chance, so that scripts side by side do not choose the same.
+free_port() {
+    local port taken
+    taken=$(ss -ltnH | awk '{sub(/.*:/, "", $4); print $4}')
+    while port=$(shuf -i 10000-19999 -n 1) && grep -qxF "$port" <<< "$taken"; do :; done
+    printf '%s\n' "$port"
+}
+
 # within SECONDS COMMAND...: tries until it succeeds. The limit is for what never comes: on a busy machine everything takes
 # ten times as long, so limits are generous.
 within() {
