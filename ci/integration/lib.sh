@@ -84,7 +84,7 @@ server_version() {
     kubectl get --raw /version | jq -r '"\(.major).\(.minor)"'
 }
 
-# Builds podlet and the stub Flux, and lays the stub out as a view and as an image that has Flux itself.
+# Builds podlet and the stub Flux, and lays the stub out as a view.
 prepare_podlet() {
     [ -n "${FLUX_GEN_BUILT:-}" ] || cargo build --quiet --locked --package podlet --manifest-path "$repo/Cargo.toml"
     local built=${CARGO_TARGET_DIR:-$repo/target}/debug view="$work/view/opt/views/._view/stub"
@@ -93,11 +93,20 @@ prepare_podlet() {
     mkdir -p "$view/bin" "$view/lib/python3.11/site-packages" "$work/view/opt/software"
     cp "$built/stub-flux" "$view/bin/flux"
     ln -s views/._view/stub "$work/view/opt/view"
-    local container
-    container=$(podman create "$image" true)
-    podman cp "$built/stub-flux" "$container:/usr/bin/flux" >/dev/null
-    podman commit -q "$container" localhost/flux-gen-base-with-flux:bookworm >/dev/null
-    podman rm "$container" >/dev/null
+}
+
+# The base image with the stub in it. Its label says which stub: made again only when that changes, as every commit leaves an
+# image behind.
+image_with_flux() {
+    local name=localhost/flux-gen-base-with-flux:bookworm label=dev.flux-gen.stub stub want container
+    stub=${CARGO_TARGET_DIR:-$repo/target}/debug/stub-flux
+    want=$(cat "$stub" <(podman image inspect --format '{{.Id}}' "$image") | sha256sum | cut -d' ' -f1)
+    if [ "$(podman image inspect --format "{{index .Labels \"$label\"}}" "$name" 2>/dev/null || true)" != "$want" ]; then
+        container=$(podman create "$image" true)
+        podman cp "$stub" "$container:/usr/bin/flux" > /dev/null
+        podman commit -q --change "LABEL $label=$want" "$container" "$name" > /dev/null
+        podman rm "$container" > /dev/null
+    fi
 }
 
 start_podlet() {
@@ -134,6 +143,12 @@ within() {
         fi
         sleep 0.3
     done
+}
+
+# job_becomes NAMESPACE JOB Complete|Failed: waits for that. One kubectl that watches: a new one every moment would take a
+# good part of a processor from what is waited for.
+job_becomes() {
+    kubectl -n "$1" wait --for="condition=$3" --timeout=300s "job/$2"
 }
 
 # rules_as_server MODULE: the tables of tests/rules/MODULE.rs, against this API server.
