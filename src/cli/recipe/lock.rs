@@ -109,15 +109,17 @@ pub(super) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
             Err(error) => problems.push(no_answer(name, &error)),
         }
     }
-    if problems.has_errors() {
-        return Ok(written.fails(problems, ui));
-    }
-    written.report(problems, ui);
     let text = lock.to_text_by(COMMAND).map_err(|e| CommandError::operation(e.to_string()))?;
-    let same = lock == old && path.exists();
+    let same = lock == old && (path.exists() || problems.has_errors());
     if !same {
         write_lock(&path, &text)?;
     }
+    if problems.has_errors() {
+        // Registries limit how much is asked: what was answered need not be asked again.
+        let exit = if same { written.fails(problems, ui) } else { written.fails_in_part(problems, &path, &lock, ui) };
+        return Ok(exit);
+    }
+    written.report(problems, ui);
     let verb = if same { "is up to date" } else { "written" };
     ui.status(&format!("{} {verb}: {}", shown(&path), plural(lock.images.len(), "base image")));
     Ok(Exit::Ok)
@@ -180,6 +182,15 @@ impl Written {
         all.extend(more);
         let texts = self.sources.iter().map(|(id, file)| SourceText { id, name: &file.name, text: &file.text });
         ui.diagnostics(texts, &[], all).words()
+    }
+
+    /// Some images were not answered for: the others are in the lock.
+    fn fails_in_part(&mut self, problems: Diagnostics, path: &Path, lock: &Lock, ui: &Ui) -> Exit {
+        let words = self.report(problems, ui);
+        let known = plural(lock.images.len(), "image");
+        let message = format!("found {words}; {} has the digests of {known}", shown(path));
+        ui.failure(&message, Some("run it again: only what the lock does not have is asked for"));
+        Exit::Failed
     }
 
     fn fails(&mut self, problems: Diagnostics, ui: &Ui) -> Exit {
