@@ -32,9 +32,11 @@ DEBIAN_PACKAGES=(
   iptables
   jq
   libc6-dev
+  libfaketime
   netavark
   nftables
   openssl
+  patchelf
   pigz
   podman
   procps
