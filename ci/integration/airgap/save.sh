@@ -25,13 +25,9 @@ stop_outside() {
     rm "$work/outside-servers"
 }
 
-outside_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # start_outside FOLDER: Debian's docker-registry on a port of its own; sets outside.
 start_outside() {
-    [ -n "${outside:-}" ] || outside=127.0.0.1:$(outside_port)
+    [ -n "${outside:-}" ] || outside=127.0.0.1:$(free_port)
     mkdir -p "$1/data"
     cat > "$1/config.yml" <<YAML
 version: 0.1
