@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::compare::{Difference, without_empties};
 use crate::objects;
+use crate::operators_names;
 use crate::rows::{Facts, runner};
 
 /// Whether the named relation holds.
@@ -23,11 +24,25 @@ pub fn holds(check: &str, difference: &Difference, facts: &Facts<'_>) -> bool {
         | "pod-security-context"
         | "pull-secret"
         | "pod-field"
-        | "toleration" => of.pod(check),
+        | "toleration"
+        | "certificate-mode" => of.pod(check),
+        "api-refuses-operators" => operators_names::refused(of.operator, facts),
+        "metadata-of-size" => {
+            let name = facts.input["metadata"]["name"].as_str().unwrap_or_default();
+            let mut metadata = json!({"name": format!("{name}-size")});
+            if let Some(namespace) = facts.input["metadata"]["namespace"].as_str() {
+                metadata["namespace"] = json!(namespace);
+            }
+            of.ours["metadata"] == metadata
+        }
         "env-order" | "env-twice" | "ours-in-shell" | "own-command" | "service-command" | "service-as-written" => {
             of.container(check)
         }
-        "leaked-mount" | "own-mount-of-shared-volume" | "empty-dir-at-path" => of.mount(check),
+        "leaked-mount"
+        | "own-mount-of-shared-volume"
+        | "empty-dir-at-path"
+        | "empty-dir-elsewhere"
+        | "medium-as-written" => of.mount(check),
         "job-archive" | "same-hosts" | "burst-defaults" | "lead-address" | "lead-hosts" => of.configuration(check),
         "command-as-shell" | "not-run" | "cores-of-resources" => of.program(check),
         _ => of.run(check),
@@ -95,6 +110,12 @@ impl Relation<'_> {
                 self.ours == &json!({"name": name}) && all.any(|secret| secret == name)
             }
             "pod-field" => &pod[self.field()] == self.ours,
+            "certificate-mode" => {
+                let uid = |context: &Value| context["runAsUser"].as_i64();
+                let runs_as = uid(&self.runner()["securityContext"]).or_else(|| uid(&pod["securityContext"]));
+                let mode = if runs_as == Some(0) { 0o400 } else { 0o444 };
+                self.ours["source"]["secret"]["defaultMode"] == json!(mode)
+            }
             _ => pod["tolerations"].as_array().is_some_and(|list| list.contains(self.ours)),
         }
     }
@@ -156,10 +177,17 @@ impl Relation<'_> {
                 }
                 ("empty-dir-at-path", Some((_, volume))) => {
                     let read_only = volume["readOnly"] == true;
-                    self.ours["from"] == "emptyDir"
+                    let whole = self.ours["from"] == "emptyDir"
                         && self.ours["mountPath"] == path
-                        && volume["emptyDir"] == true
-                        && read_only == (self.ours["readOnly"] == true)
+                        && read_only == (self.ours["readOnly"] == true);
+                    let flag = self.path.ends_with(".readOnly") && read_only && self.ours == &json!(true);
+                    volume["emptyDir"] == true && (whole || flag)
+                }
+                ("empty-dir-elsewhere", own) => own.is_none() && earlier_or_own(container, before),
+                ("medium-as-written", Some((_, volume))) => {
+                    let medium = volume["emptyDirMedium"].as_str().unwrap_or_default();
+                    let ours = self.ours["emptyDir"]["medium"].as_str().or_else(|| self.ours.as_str());
+                    medium != "memory" && ours.is_some_and(|ours| ours.eq_ignore_ascii_case(medium))
                 }
                 _ => false,
             }
@@ -307,6 +335,12 @@ impl Relation<'_> {
             other => panic!("differences.toml: unknown check {other}"),
         }
     }
+}
+
+/// Whether a container, or one before it, has an emptyDir that is mounted elsewhere than where the operator puts them all.
+fn earlier_or_own(container: &Value, before: &[Value]) -> bool {
+    let mut all = before.iter().chain([container]).filter_map(|c| c["volumes"].as_object()).flatten();
+    all.any(|(_, volume)| volume["emptyDir"] == true)
 }
 
 /// The volume that a container mounts at a path, by the document.

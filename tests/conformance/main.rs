@@ -12,6 +12,7 @@ mod compare;
 mod facts;
 mod meaning;
 mod objects;
+mod operators_names;
 mod report;
 mod roles;
 mod rows;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rayon::prelude::*;
 use x509_cert::der::DateTime;
 
 use crate::bundle::cipher::{Cipher, CipherKind, EncryptError, Leeway, Target};
@@ -96,10 +97,13 @@ pub fn gather(store: &Store, needs: &BTreeMap<CertificateNeed, Want>, missing: M
             return found;
         }
     };
+    // To see whether two keys belong together takes longer than all else here.
+    let read = |(need, want): (&CertificateNeed, &Want)| if want.inline.is_some() { Ok(None) } else { store.read(need) };
+    let stored: Vec<_> = needs.par_iter().map(read).collect();
     let mut unrecorded = BTreeMap::new();
     let search = Search { store, record: &record, missing, now };
-    for (need, want) in needs {
-        match search.find(need, want, &mut found) {
+    for ((need, want), stored) in needs.iter().zip(stored) {
+        match search.find(need, want, stored, &mut found) {
             Ok(Some(new)) => drop(unrecorded.insert(Store::title(need), new)),
             Ok(None) => {}
             Err(problem) => found.diagnostics.push(*problem),
@@ -113,6 +117,9 @@ pub fn gather(store: &Store, needs: &BTreeMap<CertificateNeed, Want>, missing: M
     }
     found
 }
+
+/// What the store has of a certificate.
+type Read = Result<Option<crate::bundle::store::Stored>, StoreError>;
 
 /// What the look-ups of one [`gather`] share.
 struct Search<'a> {
@@ -136,9 +143,10 @@ impl Search<'_> {
         &self,
         need: &CertificateNeed,
         want: &Want,
+        stored: Read,
         found: &mut Certificates,
     ) -> Result<Option<String>, Box<Diagnostic>> {
-        let Some(mut known) = self.certificate(need, want, found)? else { return Ok(None) };
+        let Some(mut known) = self.certificate(need, want, stored, found)? else { return Ok(None) };
         // One that stands in a spec is that cluster's, and compiling finds it there.
         if want.inline.is_none() {
             found.public_keys.insert(need.clone(), known.public_key.clone());
@@ -162,6 +170,7 @@ impl Search<'_> {
         &self,
         need: &CertificateNeed,
         want: &Want,
+        stored: Read,
         found: &mut Certificates,
     ) -> Result<Option<Known>, Box<Diagnostic>> {
         if let Some(inline) = &want.inline {
@@ -169,7 +178,7 @@ impl Search<'_> {
             let public_key = inline.public_key().to_owned();
             return Ok(Some(Known { public_key, private: Some(text), unrecorded: false }));
         }
-        if let Some(known) = self.stored(need, found)? {
+        if let Some(known) = self.stored(need, stored, found)? {
             return Ok(Some(known));
         }
         if let Some(key) = self.record.keys.get(&Store::title(need)) {
@@ -188,12 +197,17 @@ impl Search<'_> {
             Err(StoreError::Exists { .. }) => {}
             result => found.made.push(result.map_err(|e| Box::new(diagnostic(&e)))?),
         }
-        Ok(self.stored(need, found)?.map(|known| Known { unrecorded: false, ..known }))
+        Ok(self.stored(need, self.store.read(need), found)?.map(|known| Known { unrecorded: false, ..known }))
     }
 
     /// The certificate of the store, if it has it, compared with the record.
-    fn stored(&self, need: &CertificateNeed, found: &mut Certificates) -> Result<Option<Known>, Box<Diagnostic>> {
-        let Some(stored) = self.store.read(need).map_err(|e| Box::new(diagnostic(&e)))? else { return Ok(None) };
+    fn stored(
+        &self,
+        need: &CertificateNeed,
+        read: Read,
+        found: &mut Certificates,
+    ) -> Result<Option<Known>, Box<Diagnostic>> {
+        let Some(stored) = read.map_err(|e| Box::new(diagnostic(&e)))? else { return Ok(None) };
         let title = Store::title(need);
         let recorded = self.record.keys.get(&title);
         if let Some(key) = recorded.filter(|key| **key != stored.public_key) {

@@ -12,7 +12,7 @@ super::codes! {
     SIZE_ZERO = "FG210", "size is 0", "A MiniCluster of size 0 has no pods. The Flux Operator ignores such a document silently; flux-gen says so. To stop a cluster remove its document.";
     NUMBER_RANGE = "FG211", "number out of range", "The number is outside what Kubernetes or Flux takes. The Flux Operator checks no lower bounds, so that `-n-1` reaches Flux; flux-gen refuses the number.";
     SIZE_ORDER = "FG212", "sizes contradict each other", "`maxSize` is the largest size the cluster can be resized to, so it is at least `size`; `minSize` is the number of brokers that must be online, so it is at most `maxSize`.";
-    QUORUM_ABOVE_SIZE = "FG213", "quorum needs a resize", "`minSize` is larger than `size`: work waits until the cluster has been resized to at least `minSize` pods.";
+    QUORUM_ABOVE_SIZE = "FG213", "quorum needs a resize", "`minSize` is larger than `size`: work would wait until the cluster has been resized to at least `minSize` pods. Give it at most `size`; the Flux Operator refuses more, too.";
     DEADLINE_ZERO = "FG214", "deadline of 0 seconds", "`deadlineSeconds: 0` makes the Job fail as soon as it starts. Leave the field out for the default of about a year.";
     BACKOFF_LIMIT = "FG215", "retries cannot work on this Kubernetes", "When the leader fails, the followers that have left the instance in an orderly way exit 0 and their indexes are finished for good, so a replaced leader never finds its quorum. From Kubernetes 1.31 a success policy lets followers wait for a new leader, and `backoffLimit` works. For an older target leave `backoffLimit` out.";
     PORT_RANGE = "FG216", "port out of range", "A port is a number from 1 to 65535.";

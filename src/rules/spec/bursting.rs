@@ -26,6 +26,12 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
     if let Some(hosts) = text(&bursting.hostlist) {
         hostlist(check, hosts);
+        if let Some(clusters) = bursting.clusters.as_ref().filter(|list| !list.value.is_empty()) {
+            let message = "`hostlist` and `clusters` both say which hosts there are";
+            let help = "a host list is the whole list, so leave out `clusters`, or let them make the list";
+            let diagnostic = Diagnostic::error(codes::TWO_SPELLINGS, hosts.span, message).help(help);
+            check.push(diagnostic.related(clusters.span, "clusters"));
+        }
     }
 }
 

@@ -81,8 +81,10 @@ fn sizes(check: &mut Check<'_>) {
         let help = format!("lower minSize to {} or less", check.size());
         check.error(codes::SIZE_ORDER, min_size.span, message, help);
     } else if min_size.value > check.size() {
-        let message = format!("minSize {} is more than size {}: work waits for a resize", min_size.value, check.size());
-        check.warn(codes::QUORUM_ABOVE_SIZE, min_size.span, message, format!("lower minSize to {}", check.size()));
+        let message =
+            format!("minSize {} is more than size {}: work would wait for a resize", min_size.value, check.size());
+        let help = format!("lower minSize to {} or raise size", check.size());
+        check.error(codes::QUORUM_ABOVE_SIZE, min_size.span, message, help);
     }
 }
 
