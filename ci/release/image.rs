@@ -1,8 +1,9 @@
 //! Puts flux-gen's static programs into an image without a daemon, with flux-gen's own library: an index with an image for
 //! each platform, each of one layer on nothing. The same programs give the same digest.
 //!
-//!     cargo run --example release-image -- LAYOUT TAG linux/amd64=FILE linux/arm64=FILE
+//!     cargo run --example release-image -- LAYOUT NAME linux/amd64=FILE linux/arm64=FILE
 //!
+//! NAME is the whole one (`registry/repository:tag`), so that `archive save --with-tool LAYOUT` knows where it belongs.
 //! The time of everything is SOURCE_DATE_EPOCH, else 1970.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -11,17 +12,15 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
+use flux_gen::airgap::tool::{PROGRAM, unusable};
 use flux_gen::oci::descriptor::REF_NAME;
 use flux_gen::oci::document::{Index, Manifest};
 use flux_gen::oci::image::{ContainerConfig, History, ImageConfig};
 use flux_gen::oci::layout::{LayoutWriter, WriteOptions};
 use flux_gen::oci::{Descriptor, Error, ErrorKind, Platform, media};
 use flux_gen::view::build::rfc3339;
-use flux_gen::view::elf;
 use flux_gen::view::entry::{Content, Entry, EntryKind, Facts, Source, Tree};
 use flux_gen::view::pack::{Compression, Layer, PackOptions, pack};
-
-const PROGRAM: &str = "usr/bin/flux-gen";
 
 fn refused(message: String) -> Error {
     Error::new(ErrorKind::Platform, message)
@@ -33,16 +32,10 @@ fn program(platform: &Platform, file: &Path) -> Result<Content, Error> {
     let metadata = std::fs::metadata(file).map_err(failed)?;
     let source = Source::Disk { path: file.to_path_buf(), facts: Facts::of(&metadata) };
     let content = Content { size: metadata.len(), source, shared: None };
-    let name = file.display();
-    let found = elf::read(&content).map_err(failed)?.ok_or_else(|| refused(format!("{name} is no program")))?;
-    if elf::machine_of(&platform.architecture) != Some(found.machine) {
-        let machine = elf::machine_name(found.machine);
-        return Err(refused(format!("{name} is for {machine}, not for {platform}")));
+    match unusable(&content, platform).map_err(failed)? {
+        Some(why) => Err(refused(format!("{} {why}", file.display()))),
+        None => Ok(content),
     }
-    if found.interpreter.is_some() || !found.needed.is_empty() {
-        return Err(refused(format!("{name} needs libraries, and there are none in the image")));
-    }
-    Ok(content)
 }
 
 /// The program, and a folder for temporary files that everybody may write to.
@@ -83,8 +76,8 @@ fn image(writer: &LayoutWriter, platform: &Platform, file: &Path, time: u64) -> 
 }
 
 fn run(arguments: &[String]) -> Result<(), Error> {
-    let [layout, tag, programs @ ..] = arguments else {
-        return Err(refused("usage: release-image LAYOUT TAG PLATFORM=FILE...".to_owned()));
+    let [layout, name, programs @ ..] = arguments else {
+        return Err(refused("usage: release-image LAYOUT NAME PLATFORM=FILE...".to_owned()));
     };
     let time = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let writer = LayoutWriter::create(Path::new(layout), WriteOptions::default())?;
@@ -95,7 +88,7 @@ fn run(arguments: &[String]) -> Result<(), Error> {
     }
     let index = writer.json(media::INDEX, &Index::new(images))?;
     println!("{}", index.digest);
-    writer.finish(&Index::new(vec![index.annotation(REF_NAME, tag.as_str())])).map(drop)
+    writer.finish(&Index::new(vec![index.annotation(REF_NAME, name.as_str())])).map(drop)
 }
 
 fn main() -> ExitCode {

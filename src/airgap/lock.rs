@@ -16,7 +16,7 @@ pub const LOCK_FILE: &str = "images.lock";
 /// Version of the format.
 const VERSION: u32 = 1;
 /// The command that writes [`LOCK_FILE`].
-const COMMAND: &str = "lock";
+pub const COMMAND: &str = "lock";
 
 /// All images of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -90,6 +90,12 @@ impl Prefix {
     pub fn registry(&self) -> &str {
         &self.registry
     }
+
+    /// Whether an image is of this registry and below this path.
+    #[must_use]
+    pub fn holds(&self, image: &Reference) -> bool {
+        self.rest(image.registry(), image.repository()).is_some()
+    }
 }
 
 impl fmt::Display for Prefix {

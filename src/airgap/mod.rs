@@ -15,3 +15,4 @@ pub mod lock;
 pub mod mirror;
 pub mod plain;
 pub mod rewrite;
+pub mod tool;

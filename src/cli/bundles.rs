@@ -1,5 +1,6 @@
 //! From what was read to the tree of files, for the commands that look at bundles.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -47,6 +48,8 @@ pub(crate) struct Rendered {
     pub(crate) rollouts: Rollouts,
     /// What GitOps tools have to know about the Jobs.
     pub(crate) jobs: Vec<JobFacts>,
+    /// Files of sealing certificates, as settings name them.
+    pub(crate) sealing: BTreeSet<String>,
 }
 
 impl Rendered {
@@ -85,8 +88,8 @@ pub(crate) fn render(args: &InputArgs, output: Option<&Path>, what: Use, ui: &Ui
         ui.failure(&format!("found {}{consequence}", tally.words()), Some(EXPLAIN));
         return Err(CommandError::reported());
     }
-    let Laid { tree, kept, clusters, secrets, rollouts, jobs } = rendered?;
-    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets, rollouts, jobs })
+    let Laid { tree, kept, clusters, secrets, rollouts, jobs, sealing } = rendered?;
+    Ok(Rendered { tree, kept, clusters, inputs, tally, secrets, rollouts, jobs, sealing })
 }
 
 /// The result of [`render_inputs`].
@@ -97,6 +100,7 @@ struct Laid {
     secrets: Vec<WantedSecret>,
     rollouts: Rollouts,
     jobs: Vec<JobFacts>,
+    sealing: BTreeSet<String>,
 }
 
 fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &Ui) -> Result<Laid, CommandError> {
@@ -112,6 +116,7 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let secrets = certificates::wanted_secrets(&compiled.clusters);
     let rollouts = jobs::rollouts(&compiled.clusters);
     let jobs = compiled.clusters.iter().map(JobFacts::of).collect();
+    let sealing = certificates::sealing_files(&compiled.clusters);
     let whole = compiled.clusters.into_par_iter().map(|cluster| {
         let secret = secret_form(&cluster, &certificates);
         bundle(cluster, inputs, secret)
@@ -121,7 +126,7 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
     if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {
         // That nothing is left is no news.
-        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets, rollouts, jobs });
+        return Ok(Laid { tree: FileTree::default(), kept, clusters: count, secrets, rollouts, jobs, sealing });
     }
     let settings = project_settings(inputs.project.written.as_ref(), &inputs.set);
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
@@ -130,7 +135,7 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     bundles.into_par_iter().for_each(drop);
     let news = problems.iter().filter(|problem| !is_repeated(problem, found)).cloned().collect();
     found.extend(news);
-    Ok(Laid { tree, kept, clusters: count, secrets, rollouts, jobs })
+    Ok(Laid { tree, kept, clusters: count, secrets, rollouts, jobs, sealing })
 }
 
 /// Whether a clash between finished objects was told already, at its very place, as a clash between documents.

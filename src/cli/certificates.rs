@@ -1,6 +1,6 @@
 //! Certificates of the clusters that are compiled: which are needed, where they are, what bundles carry of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::plain;
@@ -187,6 +187,12 @@ fn sealing_certificate(path: &str, inputs: &Inputs, found: &mut Diagnostics) -> 
             None
         }
     }
+}
+
+/// Files of the certificates that Secrets are sealed with, as settings name them.
+pub(crate) fn sealing_files(clusters: &[CompiledCluster]) -> BTreeSet<String> {
+    let sealed = clusters.iter().filter(|cluster| cluster.settings.secrets == SecretBackend::Sealed);
+    sealed.filter_map(|cluster| cluster.settings.sealed_certificate.clone()).collect()
 }
 
 /// What to say about a Secret that was encrypted.

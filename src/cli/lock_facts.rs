@@ -8,13 +8,14 @@ use std::sync::Arc;
 use super::progress::size;
 use super::report::plural;
 use super::ui::Ui;
-use super::view::pin;
+use super::view::{cache_in, make_state, pin};
 use crate::airgap::lock::{Lock, LockedPlatform};
 use crate::compile::CompiledCluster;
 use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::ViewKind;
 use crate::oci::{Descriptor, Error, Source, media};
+use crate::view::cache::Cache;
 use crate::view::facts;
 use crate::view::image::{self, ImageError};
 use crate::view::problem::Problems;
@@ -47,8 +48,11 @@ pub(super) type Find<'a> = &'a dyn Fn(&str) -> Result<Arc<dyn Source>, Error>;
 
 /// Adds what is not known yet. Facts of images that have not changed are taken from the old lock. What cannot be read is told
 /// and left out: digests are what the lock is for.
-pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, ui: &Ui) -> Diagnostics {
+///
+/// `state` is the folder of what is known of images by their digests; `view match` uses it too.
+pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, state: &Path, find: Find<'_>, ui: &Ui) -> Diagnostics {
     let mut found = Diagnostics::new();
+    let kept = Kept { state, cache: Cache::new(&cache_in(state)) };
     let mut jobs: Vec<(String, String, LockedPlatform)> = Vec::new();
     for (name, image) in &mut lock.images {
         let known = old.images.get(name);
@@ -57,21 +61,28 @@ pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, 
             if let Some(before) = before {
                 entry.facts.clone_from(&before.facts);
                 entry.view.clone_from(&before.view);
-            } else if platform.starts_with("linux/") && (wanted.apps.contains(name) || wanted.views.contains(name)) {
+                continue;
+            }
+            if wanted.apps.contains(name) {
+                entry.facts = kept.cache.facts(&entry.digest);
+            }
+            let known = entry.facts.is_some() && !wanted.views.contains(name);
+            if !known && platform.starts_with("linux/") && (wanted.apps.contains(name) || wanted.views.contains(name)) {
                 jobs.push((name.clone(), platform.clone(), entry.clone()));
             }
         }
     }
-    let layers: u64 =
-        jobs.iter().filter(|(name, ..)| wanted.apps.contains(name)).map(|(.., entry)| entry.content).sum();
+    let read_whole =
+        |(name, _, entry): &&(String, String, LockedPlatform)| wanted.apps.contains(name) && entry.facts.is_none();
+    let layers: u64 = jobs.iter().filter(read_whole).map(|(.., entry)| entry.content).sum();
     if layers > 0 {
-        let count = plural(jobs.iter().filter(|(name, ..)| wanted.apps.contains(name)).count(), "image");
+        let count = plural(jobs.iter().filter(read_whole).count(), "image");
         ui.status(&format!("reading what {count} of applications have: {} (--no-facts leaves it out)", size(layers)));
     }
     for (name, platform, mut entry) in jobs {
         let (app, view) = (wanted.apps.contains(&name), wanted.views.contains(&name));
         let source = find(&name).map_err(ImageError::from);
-        let read = source.and_then(|source| read(&source, &mut entry, app, view));
+        let read = source.and_then(|source| kept.read(&source, &mut entry, app, view));
         match (read, lock.images.get_mut(&name).and_then(|image| image.platforms.get_mut(&platform))) {
             (Ok(()), Some(place)) => *place = entry,
             (Ok(()), None) => {}
@@ -85,19 +96,37 @@ pub(super) fn add(lock: &mut Lock, old: &Lock, wanted: &Wanted, find: Find<'_>, 
     found
 }
 
-/// Reads one image: its labels, and its layers when it is an application's.
-fn read(source: &Arc<dyn Source>, entry: &mut LockedPlatform, app: bool, view: bool) -> Result<(), ImageError> {
-    let image = image::read(source.as_ref(), Descriptor::new(media::MANIFEST, entry.digest.clone(), entry.size))?;
-    if view {
-        let needs = pin::facts(&image);
-        // Without labels it is a view of somebody else: what it needs is not known.
-        entry.view = (needs.glibc.is_some() || needs.os.is_some()).then_some(needs);
+/// What is known of images by their digests.
+struct Kept<'a> {
+    state: &'a Path,
+    cache: Cache,
+}
+
+impl Kept<'_> {
+    /// Reads one image: its labels, and its layers when it is an application's that is not known.
+    fn read(
+        &self,
+        source: &Arc<dyn Source>,
+        entry: &mut LockedPlatform,
+        app: bool,
+        view: bool,
+    ) -> Result<(), ImageError> {
+        let image = image::read(source.as_ref(), Descriptor::new(media::MANIFEST, entry.digest.clone(), entry.size))?;
+        if view {
+            let needs = pin::facts(&image);
+            // Without labels it is a view of somebody else: what it needs is not known.
+            entry.view = (needs.glibc.is_some() || needs.os.is_some()).then_some(needs);
+        }
+        if app && entry.facts.is_none() {
+            let scratch = tempfile::tempdir().map_err(|e| Error::file("make", Path::new("a temporary folder"), &e))?;
+            let options = ReadOptions { scratch: scratch.path().to_path_buf(), ..ReadOptions::default() };
+            let (tree, _) = image::tree(source.as_ref(), &image, &options, &mut Problems::default())?;
+            let facts = facts::of_tree(&tree, &image.config.platform.architecture);
+            let failed = |e: std::io::Error| Error::file("write", self.state, &e);
+            make_state(self.state).map_err(failed)?;
+            self.cache.put_facts(&entry.digest, &facts).map_err(failed)?;
+            entry.facts = Some(facts);
+        }
+        Ok(())
     }
-    if app {
-        let scratch = tempfile::tempdir().map_err(|e| Error::file("make", Path::new("a temporary folder"), &e))?;
-        let options = ReadOptions { scratch: scratch.path().to_path_buf(), ..ReadOptions::default() };
-        let (tree, _) = image::tree(source.as_ref(), &image, &options, &mut Problems::default())?;
-        entry.facts = Some(facts::of_tree(&tree, &image.config.platform.architecture));
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 
 mod archive;
 mod args;
+mod asking;
 mod audit;
 mod build;
 mod bundles;

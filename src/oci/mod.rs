@@ -7,6 +7,7 @@
 //! a repository in a registry) and goes to a [`layout::LayoutWriter`], an archive ([`layout::archive`]) or a registry
 //! ([`transfer`]). Nothing here prints or reads the environment or the clock.
 
+pub mod cosign;
 pub mod credentials;
 pub mod descriptor;
 pub mod digest;

@@ -15,7 +15,7 @@ use flux_gen::oci::layout::{LayoutWriter, WriteOptions};
 use flux_gen::oci::{Digest, Platform, media};
 
 use crate::harness::{Run, Sandbox, minicluster};
-use crate::mock::{Mock, Setup};
+use crate::mock::{Gate, Mock, Setup};
 
 const VIEW: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-noble";
 const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n  annotations: {team: blue}\nspec:\n  \
@@ -144,6 +144,100 @@ fn a_build_at_the_site_equals_what_was_loaded() {
         assert!(said.contains("0 blobs sent (0 bytes)") && said.contains("0 files written"), "{said}");
         assert_eq!(mock.count("PUT") + mock.count("POST"), 0);
     }
+}
+
+/// `archive verify REGISTRY/PREFIX` of the folder that was loaded.
+fn verify_there(sandbox: &Sandbox, mock: &Mock, more: &[&str]) -> Run {
+    let there = format!("{}/hub", mock.address);
+    let args = [&["archive", "verify", &there, "--plain-http", &mock.address, "--bundles", "site"], more].concat();
+    Run::of(sandbox.command(args).output().unwrap())
+}
+
+#[test]
+fn a_registry_is_compared_with_the_bundles_alone() {
+    let (sandbox, mock) = (saved(&["--platform", "linux/arm64"]), Mock::new(Setup::default()));
+    let map = format!("docker.io/library={}/official", mock.address);
+    let _ = load(&sandbox, &mock, &["--map", &map, "-o", "site"]).exits(0);
+    fs::remove_file(sandbox.path("a.tar")).unwrap();
+    let said = verify_there(&sandbox, &mock, &["--platform", "linux/arm64"]).exits(0).stderr;
+    // Of each image the derived index, the manifest, its configuration and its layer.
+    assert!(said.starts_with(&format!("{}/hub has everything: 4 images, 16 blobs", mock.address)), "{said}");
+    let said = verify_there(&sandbox, &mock, &["--platform", "linux/amd64"]).exits(1).stderr;
+    assert_eq!(said.matches("error[FG866]").count(), 4, "{said}");
+    // Whatever the registry loses or changes is told, with the file that needs it.
+    let mut names = BTreeMap::new();
+    for (name, repo) in &mock.state().repos {
+        names.insert(name.clone(), (repo.blobs.keys().cloned().collect::<Vec<_>>(), repo.manifests.clone()));
+    }
+    let (blobs, manifests) = &names["official/rockylinux"];
+    for blob in blobs {
+        let old = mock.state().repos.get_mut("official/rockylinux").unwrap().blobs.remove(blob).unwrap();
+        let said = verify_there(&sandbox, &mock, &[]).exits(1).stderr;
+        assert!(said.contains(blob), "{said}");
+        mock.state()
+            .repos
+            .get_mut("official/rockylinux")
+            .unwrap()
+            .blobs
+            .insert(blob.clone(), [&old[..], b"x"].concat());
+        let said = verify_there(&sandbox, &mock, &[]).exits(1).stderr;
+        assert!(said.contains("error[FG861]") && said.contains(blob), "{said}");
+        mock.state().repos.get_mut("official/rockylinux").unwrap().blobs.insert(blob.clone(), old);
+    }
+    for digest in manifests.keys() {
+        let old = mock.state().repos.get_mut("official/rockylinux").unwrap().manifests.remove(digest).unwrap();
+        let said = verify_there(&sandbox, &mock, &[]).exits(1).stderr;
+        assert!(said.contains(digest), "{said}");
+        mock.state().repos.get_mut("official/rockylinux").unwrap().manifests.insert(digest.clone(), old);
+    }
+    let _ = verify_there(&sandbox, &mock, &[]).exits(0);
+    // A bundle that somebody made another way.
+    let job = sandbox.read("site/generated/default/a/job.yaml");
+    let at = job.find("/official/rockylinux@sha256:").unwrap() + "/official/rockylinux".len();
+    sandbox.write(
+        "site/generated/default/a/job.yaml",
+        &job.replace(&format!("/official/rockylinux{}", &job[at..at + 72]), "/official/rockylinux:9"),
+    );
+    sandbox.write(
+        "site/generated/more.yaml",
+        &DEPLOYMENT.replace("rockylinux:9", &format!("rockylinux{}", &job[at..at + 72])),
+    );
+    let said = verify_there(&sandbox, &mock, &[]).exits(1).stderr;
+    for part in
+        ["error[FG947]: site/generated/default/a/job.yaml: the image", "is not named by a digest", "is elsewhere"]
+    {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let said = Run::of(sandbox.command(["archive", "verify", "no.such:5000/hub"]).output().unwrap()).exits(1).stderr;
+    assert!(said.contains("there is no ./flux-gen.yaml, so it is not known"), "{said}");
+}
+
+#[test]
+fn a_lock_at_the_site_asks_the_mirror_and_stays_as_it_is() {
+    let (sandbox, mock) = (saved(&["--platform", "linux/arm64"]), Mock::new(Setup::default()));
+    let _ = load(&sandbox, &mock, &["-o", "site"]).exits(0);
+    let lock = sandbox.read("site/images.lock");
+    mock.state().log.clear();
+    let said = inside(&sandbox, &["lock", "--update", "--no-facts", "--plain-http", &mock.address]).exits(0).stderr;
+    assert_eq!(said, "images.lock is up to date: 4 images\n");
+    assert_eq!(sandbox.read("site/images.lock"), lock);
+    let log = mock.state().log.join("\n");
+    assert!(log.contains("HEAD /v2/hub/docker.io/library/rockylinux/manifests/9"), "{log}");
+    // An image that is new here is asked for there, too.
+    sandbox.write("site/examples/b.yaml", &minicluster("b", 2).replace("rockylinux:9", "quay.io/no/such:1"));
+    let said = inside(&sandbox, &["lock", "--no-facts", "--plain-http", &mock.address]).exits(1).stderr;
+    assert!(said.contains(&format!("{}/hub/quay.io/no/such has no image `1`", mock.address)), "{said}");
+}
+
+#[test]
+fn a_platform_that_the_site_needs_and_an_image_lacks_is_told_before_anything_is_sent() {
+    let (sandbox, mock) = (saved(&["--platform", "linux/arm64"]), Mock::new(Setup::default()));
+    let said = load(&sandbox, &mock, &["-o", "site", "--platform", "linux/amd64"]).exits(1).stderr;
+    assert_eq!(said.matches("error[FG913]").count(), 4, "{said}");
+    assert!(said.contains("rockylinux:9 is not there for linux/amd64, only for linux/arm64"), "{said}");
+    assert!(said.contains("nothing was sent or written"), "{said}");
+    assert!(mock.state().log.is_empty() && !sandbox.path("site").exists());
+    let _ = load(&sandbox, &mock, &["-o", "site", "--platform", "linux/arm64"]).exits(0);
 }
 
 #[test]
@@ -286,4 +380,29 @@ fn a_ledger_that_cannot_be_kept_is_told_and_loading_works() {
     assert!(!sandbox.path("a.tar.loaded").exists());
     let _ = load(&sandbox, &mock, &[]).exits(0);
     assert_eq!(sandbox.read("a.tar.loaded").lines().count(), 5);
+}
+
+#[test]
+fn registries_with_logins_are_loaded_into_locked_from_and_saved_from() {
+    let mock = Mock::new(Setup { gate: Gate::Basic, ..Setup::default() });
+    let sandbox = Sandbox::new();
+    plain(&sandbox, "tool:1");
+    sandbox.write("login.json", &format!(r#"{{"auths": {{"{}": {{"auth": "dXNlcjpwYXNz"}}}}}}"#, mock.address));
+    let said = load(&sandbox, &mock, &[]).exits(1).stderr;
+    assert!(said.contains("error"), "{said}");
+    let _ = load(&sandbox, &mock, &["--authfile", "login.json"]).exits(0);
+    let image = format!("{}/hub/docker.io/library/tool:1", mock.address);
+    let spec = minicluster("a", 2).replace("rockylinux:9", &image)
+        + &format!("  flux: {{container: {{image: \"{image}\"}}}}\n");
+    sandbox.write("examples/a.yaml", &spec);
+    let lock = ["lock", "--no-facts", "--plain-http", &mock.address];
+    let said = sandbox.run(&lock).exits(1).stderr;
+    assert!(said.contains(&format!("error[FG904]: {image}: ")), "{said}");
+    let login = ["--authfile", "login.json"];
+    let _ = sandbox.run(&[&lock[..], &login].concat()).exits(0);
+    let _ = sandbox.run(&["build", "--locked"]).exits(0);
+    let save = ["archive", "save", "-o", "b.tar", "--plain-http", &mock.address];
+    let _ = sandbox.run(&save).exits(1);
+    let _ = sandbox.run(&[&save[..], &login].concat()).exits(0);
+    let _ = sandbox.run(&["archive", "verify", "b.tar"]).exits(0);
 }

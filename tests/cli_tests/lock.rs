@@ -185,6 +185,35 @@ fn a_view_that_is_too_new_for_the_image_is_told_before_the_cluster_does() {
 }
 
 #[test]
+fn what_is_known_of_an_image_by_its_digest_is_not_read_again() {
+    let sandbox = Sandbox::new();
+    sandbox.write("examples/a.yaml", &minicluster("a", 2));
+    app_and_view(&sandbox, &[("amd64", "2.40"), ("arm64", "2.40")], &["amd64", "arm64"]);
+    let said = sandbox.run(&["lock", "--from", "images"]).exits(0).stderr;
+    assert!(said.contains("reading what 2 images of applications have"), "{said}");
+    let lock = sandbox.read("images.lock");
+    assert!(sandbox.path(".flux-gen/.gitignore").exists());
+    // Without the lock the facts are known all the same.
+    std::fs::remove_file(sandbox.path("images.lock")).unwrap();
+    let said = sandbox.run(&["lock", "--from", "images"]).exits(0).stderr;
+    assert_eq!((said.as_str(), sandbox.read("images.lock")), ("images.lock written: 2 images\n", lock.clone()));
+    // `view match` has found them out too, and keeps them in the same place.
+    for folder in [".flux-gen/cache/facts", "images.lock"] {
+        let path = sandbox.path(folder);
+        if path.is_dir() { std::fs::remove_dir_all(path).unwrap() } else { std::fs::remove_file(path).unwrap() }
+    }
+    let all = sandbox.read("images/index.json");
+    let mut one: serde_json::Value = serde_json::from_str(&all).unwrap();
+    one["manifests"].as_array_mut().unwrap().truncate(1);
+    sandbox.write("images/index.json", &one.to_string());
+    let said = sandbox.run(&["view", "match", "layout:images"]).stdout;
+    assert!(said.contains("rocky-9, glibc 2.40, bash"), "{said}");
+    sandbox.write("images/index.json", &all);
+    let said = sandbox.run(&["lock", "--from", "images"]).exits(0).stderr;
+    assert_eq!((said.as_str(), sandbox.read("images.lock")), ("images.lock written: 2 images\n", lock));
+}
+
+#[test]
 fn an_image_that_cannot_be_read_is_locked_all_the_same() {
     let sandbox = project();
     let writer = LayoutWriter::create(&sandbox.path("images"), WriteOptions { durable: false }).unwrap();

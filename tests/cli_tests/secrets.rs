@@ -373,3 +373,22 @@ fn the_store_is_no_source() {
     assert!(!sandbox.path("generated/hpc/companions").exists());
     sandbox.run(&["check", "."]).exits(0);
 }
+
+#[test]
+fn the_sealing_certificate_is_a_source_of_archives() {
+    let sandbox = Sandbox::new();
+    let settings = sealed(&sandbox, "one.pem");
+    sandbox
+        .write("flux-gen.yaml", settings)
+        .write("examples/a.yaml", &minicluster("a", 2).replace("name: a\n", "name: a\n  namespace: hpc\n"));
+    crate::lock::layout(&sandbox, "images", &["rockylinux:9", crate::lock::VIEW], "one");
+    let _ = sandbox.run(&["lock", "--from", "images"]).exits(0);
+    let _ = sandbox.run(&["build"]).exits(0);
+    let _ = sandbox.run(&["archive", "save", "--from", "images", "-o", "a.tar"]).exits(0);
+    let mut archive = tar::Archive::new(fs::File::open(sandbox.path("a.tar")).unwrap());
+    let names = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string());
+    let names: Vec<String> = names.collect();
+    for name in ["seal.pem", "certs/hpc/a.sealed.yaml"] {
+        assert!(names.contains(&format!("flux-gen/sources/{name}")), "{name}: {names:?}");
+    }
+}

@@ -12,7 +12,12 @@ use flux_gen::airgap::archive::contents::{Contents, Project, ProjectFile};
 use flux_gen::airgap::archive::save::{SaveOptions, partial, save};
 use flux_gen::airgap::archive::verify::{Report, verify};
 use flux_gen::airgap::archive::{ABOUT_FILE, Archive, CHECKSUMS_FILE, Place, Problem};
+use flux_gen::airgap::load::ledger::Ledger;
+use flux_gen::airgap::load::plan::{of_archive, plan};
+use flux_gen::airgap::load::push::push;
 use flux_gen::airgap::lock::{Lock, Origin};
+use flux_gen::airgap::mirror::{Mirror, Prefix, Rule};
+use flux_gen::diag::Diagnostics;
 use flux_gen::oci::document::{Index, Manifest};
 use flux_gen::oci::image::ImageConfig;
 use flux_gen::oci::layout::{Layout, LayoutWriter, Limits, WriteOptions};
@@ -110,6 +115,7 @@ fn project(folder: &Path, lock: &Lock) -> Project {
         lock: lock.to_text().unwrap(),
         bundles: vec![file("default/a/job.yaml", &job), file(&long, "# nothing\n")],
         sources: vec![file("examples/a.yaml", "x: 1\n")],
+        tool: None,
     }
 }
 
@@ -376,6 +382,56 @@ fn registry(folder: &Path) -> (Mock, Repository) {
     let repository = Repository::to_pull(&client, &reference);
     mock.state().log.clear();
     (mock, repository)
+}
+
+/// Pushes documents without a subject under these tags, as cosign does.
+fn attach(folder: &Path, mock: &Mock, tags: &[String]) {
+    let writer = LayoutWriter::create(&folder.join("attached"), WriteOptions { durable: false }).unwrap();
+    let one = |tag: &String| {
+        let config = writer.bytes(media::CONFIG, b"{}").unwrap();
+        let layer = writer.bytes("application/vnd.dev.cosign.simplesigning.v1+json", tag.as_bytes()).unwrap();
+        let root = writer.json(media::MANIFEST, &Manifest::new(config, vec![layer])).unwrap();
+        Tagged { root, tags: vec![tag.clone()] }
+    };
+    let images: Vec<Tagged> = tags.iter().map(one).collect();
+    let layout = writer.finish(&Index::new(images.iter().map(|image| image.root.clone()).collect())).unwrap();
+    transfer::push(&layout, &images, &target(&client(mock), mock, "a"), &TransferOptions::default(), &Quiet).unwrap();
+}
+
+#[test]
+fn what_cosign_keeps_under_tags_goes_along_and_keeps_its_tags() {
+    let work = tempfile::tempdir().unwrap();
+    let (mock, repository) = registry(work.path());
+    let app = open_layout(work.path()).find(Some("example.org/app:1")).unwrap().clone();
+    let lock = lock(&open_layout(work.path()), &["amd64"]);
+    let platforms = &lock.images["example.org/app:1"].platforms;
+    // Of the published index, of the platform that is wanted, of nothing that is in the archive.
+    let wanted = [
+        format!("sha256-{}.sig", app.digest.hex()),
+        format!("sha256-{}.att", platforms["linux/amd64"].digest.hex()),
+        format!("sha256-{}.sbom", platforms["linux/amd64"].digest.hex()),
+    ];
+    let other = format!("sha256-{}.sig", Digest::of(b"another image").hex());
+    attach(work.path(), &mock, &[&wanted[..], &[other]].concat());
+    let path = work.path().join("a.tar");
+    save(&contents(work.path(), Place::repository(repository), &["amd64"]), &path, SAVE, &Quiet).unwrap();
+    let _ = whole(&path);
+    // The archive is a place that has them, too.
+    let again = work.path().join("again.tar");
+    let place = Place::layout(Layout::open(&path, &Limits::default()).unwrap());
+    save(&contents(work.path(), place, &["amd64"]), &again, SAVE, &Quiet).unwrap();
+    assert!(fs::read(&path).unwrap() == fs::read(&again).unwrap());
+    let (archive, inside) = (Archive::open(&path).unwrap(), Mock::new(Setup::default()));
+    let (images, referrers) = of_archive(&archive).unwrap();
+    let rules = vec![Rule { from: None, to: Prefix::parse(&inside.address).unwrap(), span: None }];
+    let mirror = Mirror::of_rules(rules, &mut Diagnostics::new());
+    let plan = plan(&archive, &images, &referrers, &mirror).unwrap();
+    push(&archive, &plan, &client(&inside), &Ledger::default(), 3, &Quiet).unwrap();
+    let state = inside.state();
+    let tags = |name: &str| state.repos[name].tags.keys().cloned().collect::<BTreeSet<_>>();
+    let all = wanted.iter().cloned().chain(["1".to_owned()]);
+    assert_eq!(tags("example.org/app"), all.collect());
+    assert_eq!(tags("example.org/tool"), ["latest".to_owned()].into());
 }
 
 #[test]

@@ -102,6 +102,25 @@ spec:
 YAML
 }
 
+# flux-gen as it was built for the tests, but linked statically: it stands for the program of ci/release, which takes too long
+# here. Only the link is done again, because all else is in the library.
+outside_static() {
+    local built
+    built=$(dirname "$flux_gen")
+    rustc --edition 2024 --crate-name flux_gen_static --crate-type bin "$repo/src/main.rs" -o "$1" \
+        --extern "flux_gen=$built/libflux_gen.rlib" -L "dependency=$built/deps" -C target-feature=+crt-static -C strip=symbols
+}
+
+# The image of flux-gen, made by the program of ci/release, in the outer registry.
+outside_tool() {
+    local tool
+    tool=$(dirname "$flux_gen")/examples/release-image
+    outside_static "$work/flux-gen-static"
+    "$tool" "$work/tool-image" "$outside/tools/flux-gen:v1" "linux/amd64=$work/flux-gen-static"
+    skopeo copy -q --all --preserve-digests --dest-tls-verify=false "oci:$work/tool-image:$outside/tools/flux-gen:v1" \
+        "docker://$outside/tools/flux-gen:v1"
+}
+
 # outside_save FOLDER PLATFORM...: lock, build, save, verify there; the archive is FOLDER/site.tar, its digest $outside_digest.
 outside_save() {
     local folder=$1 platforms=() platform
@@ -145,10 +164,13 @@ outside_readers() {
     cmp "$work/hello" "$work/read/umoci/rootfs/bin/hello"
 }
 
+# What comes out of an archive with podman alone: images of the bundles, and flux-gen.
 outside_podman() {
+    local tool=$outside/tools/flux-gen:v1
     podman load -q -i "$1"
     podman run --rm --network=none --pull=never "$outside/app:1" | grep -qx hello
-    podman rmi -f "$outside/app:1" "$outside/view:1" "$outside/tool:1" > /dev/null
+    podman run --rm --network=none --pull=never "$tool" --version
+    podman rmi -f "$outside/app:1" "$outside/view:1" "$outside/tool:1" "$tool" > /dev/null
 }
 
 # Archives by skopeo are taken by `lock --from` and `archive save --from`, without a registry.
@@ -183,8 +205,9 @@ gate() {
 # Killed in the middle, then run again: what was there is kept, and the file is the same as without the kill.
 outside_killed() {
     head -c 200000000 /dev/urandom > "$work/large.bin"
-    umoci insert --no-history --rootless --image "$work/images/tool:amd64" "$work/large.bin" /large
-    skopeo copy -q --dest-tls-verify=false "oci:$work/images/tool:amd64" "docker://$outside/large:1"
+    tar -C "$work" -cf "$work/large.tar" large.bin
+    python3 "$repo/ci/bench/layout.py" "$work/images/large" "$work/large.tar"
+    skopeo copy -q --preserve-digests --dest-tls-verify=false "oci:$work/images/large:bench" "docker://$outside/large:1"
     gate 60000000
     rm -rf "$work/killed"
     mkdir -p "$work/killed"
@@ -205,6 +228,25 @@ outside_killed() {
     test ! -e site.tar.partial
     "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o again.tar > /dev/null
     cmp site.tar again.tar
+}
+
+# No more room than the archive and its largest blob: enough to save, and then, with the archive there, to load.
+outside_small() {
+    local inside=localhost:${outside##*:} size
+    gate 1000000000000 "$(cat "$work/gate-port")"
+    trap stop_gate EXIT
+    size=$(($(stat -c %s "$work/killed/site.tar") + 220000000))
+    mkdir -p "$work/tight"
+    mount -t tmpfs -o "size=$size" tmpfs "$work/tight"
+    mkdir "$work/tight/tmp"
+    (
+        cd "$work/killed"
+        export TMPDIR=$work/tight/tmp
+        "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o "$work/tight/site.tar"
+        "$flux_gen" archive load "$work/tight/site.tar" --plain-http "$inside" --to "$inside/tight" -o "$work/tight/site"
+    ) || { umount "$work/tight"; return 1; }
+    df --output=size,used -B1 "$work/tight"
+    umount "$work/tight"
 }
 
 # A disk that is too small is told before anything is fetched, and nothing is left on it; so is one that is read-only.
@@ -265,6 +307,24 @@ outside_loaded() {
     grep -q "error\[FG913\]: $outside/app:1: the tag 1 of .*inner/.*/app is sha256:" "$work/moved"
 }
 
+# A site without flux-gen: tar and sha256sum get it out of the archive, and it does the rest.
+outside_bootstrap() {
+    local archive=$work/project/with-tool.tar inside=localhost:${outside##*:} tool digest
+    digest=$(cd "$work/project" && "$flux_gen" archive save --plain-http "$outside" --with-tool "$outside/tools/flux-gen:v1" -o "$archive")
+    mkdir "$work/bootstrap"
+    cd "$work/bootstrap"
+    tar -xf "$archive" flux-gen/tool flux-gen/checksums.sha256
+    test "sha256:$(sha256sum flux-gen/checksums.sha256 | cut -d' ' -f1)" = "$digest"
+    grep ' flux-gen/tool/' flux-gen/checksums.sha256 | sha256sum --strict -c -
+    tool=$work/bootstrap/flux-gen/tool/flux-gen-linux-amd64
+    env -i "$tool" archive verify "$archive" --expect "$digest"
+    env -i "$tool" archive load "$archive" --plain-http "$inside" --to "$inside/boot" -o site --platform linux/amd64
+    env -i "$tool" archive verify "$inside/boot" --plain-http "$inside" --bundles site --platform linux/amd64
+    (cd site && env -i "$tool" check --locked)
+    podman pull -q --tls-verify=false "$inside/boot/${outside//:/-}/tools/flux-gen:v1"
+    podman rmi -f "$inside/boot/${outside//:/-}/tools/flux-gen:v1" > /dev/null
+}
+
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     trap 'stop_outside; finish' EXIT
     for program in docker-registry skopeo umoci podman jq curl gcc; do
@@ -274,11 +334,13 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
             exit 0
         fi
     done
-    [ -n "${FLUX_GEN_BUILT:-}" ] || cargo build --quiet --locked --bin flux-gen --manifest-path "$repo/Cargo.toml"
+    [ -n "${FLUX_GEN_BUILT:-}" ] || cargo build --quiet --locked --lib --bin flux-gen --example release-image --manifest-path "$repo/Cargo.toml"
     airgap_outside > "$work/outside.log" 2>&1 || { cat "$work/outside.log"; exit 1; }
     ok "lock, build, archive save, archive verify: one platform" outside_save "$work/project" linux/amd64
     ok "skopeo, tar with sha256sum and umoci read the archive" outside_readers "$work/project/site.tar"
-    ok "podman load takes its images" outside_podman "$work/project/site.tar"
+    ok "flux-gen itself as an image, linked statically" outside_tool
+    ok "a site without flux-gen takes it out of the archive, and it does the rest" outside_bootstrap
+    ok "podman load takes its images" outside_podman "$work/project/with-tool.tar"
     outside_project "$work/every"
     ok "what was loaded is compared with the archive" outside_loaded "$work/project/site.tar"
     ok "the same with all platforms, indexes as published" outside_save "$work/every"
@@ -286,6 +348,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     ok "killed and run again: the same file, little memory" outside_killed
     grep 'memory of save' "$work/output" || true
     ok "a full disk and one that is read-only" outside_disks
+    ok "a disk with room for the archive and its largest blob" outside_small
     ok "a registry that goes away" outside_dies
     verdict
 fi

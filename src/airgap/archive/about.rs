@@ -24,6 +24,9 @@ pub struct About {
     /// Which images `docker load` can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docker: Option<Docker>,
+    /// flux-gen itself, if it came along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Tool>,
 }
 
 /// An image of the lock.
@@ -60,11 +63,21 @@ pub struct Docker {
     pub left_out: BTreeMap<String, String>,
 }
 
+/// flux-gen itself: its image, which is one of the images although no bundle and no lock names it, and the programs out of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tool {
+    /// Name of the image.
+    pub image: String,
+    /// Members by platform.
+    pub programs: BTreeMap<String, String>,
+}
+
 impl About {
-    /// Of the present format.
+    /// Of the present format, without flux-gen itself.
     #[must_use]
     pub fn new(platforms: Vec<String>, images: Vec<ArchivedImage>, docker: Option<Docker>) -> Self {
-        Self { format: FORMAT, needs: READ_SINCE.to_owned(), platforms, images, docker }
+        Self { format: FORMAT, needs: READ_SINCE.to_owned(), platforms, images, docker, tool: None }
     }
 
     /// Reads the file.
@@ -98,6 +111,12 @@ impl About {
             .map_err(|e| Problem::new(codes::ARCHIVE_DAMAGED, format!("{ABOUT_FILE}: {e}")))?;
         bytes.push(b'\n');
         Ok(bytes)
+    }
+
+    /// Whether an image is that of flux-gen itself.
+    #[must_use]
+    pub fn is_tool(&self, name: &str) -> bool {
+        self.tool.as_ref().is_some_and(|tool| tool.image == name)
     }
 
     /// The image of a name as written in specs.

@@ -7,7 +7,8 @@ use crate::object::images::visit_value;
 use crate::spec::read_objects;
 
 /// Whether a file may hold objects.
-pub(super) fn is_text_of_objects(name: &str) -> bool {
+#[must_use]
+pub fn is_text_of_objects(name: &str) -> bool {
     [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
 }
 
@@ -25,7 +26,10 @@ fn objects(name: &str, bytes: Vec<u8>) -> Result<Vec<Value>, String> {
 }
 
 /// The images that a file of a bundle names, with the path to each.
-pub(super) fn images(name: &str, bytes: Vec<u8>) -> Result<Vec<(String, String)>, String> {
+///
+/// # Errors
+/// What is wrong with the file when it cannot be read as YAML.
+pub fn images(name: &str, bytes: Vec<u8>) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     for mut object in objects(name, bytes)? {
         visit_value(&mut object, &mut |path, image| {

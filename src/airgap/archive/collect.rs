@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::Problem;
 use super::about::ArchivedImage;
 use super::place::Place;
+use super::{ATTACHED, Problem};
 use crate::airgap::derive::{Chosen, DERIVED_FROM, choose};
 use crate::airgap::lock::{Lock, LockedImage};
 use crate::oci::descriptor::{Annotations, CONTAINERD_NAME, REF_NAME};
@@ -20,6 +20,9 @@ use crate::oci::{Descriptor, Digest, Error, ErrorKind, Platform, Reference, Sour
 
 /// Documents about documents about an image (a signature of an SBOM): more levels have never been seen.
 const REFERRER_DEPTH: usize = 4;
+
+/// What is about images, once for each tag that it has. Which image is named first does not count.
+type Referrers = BTreeMap<(Digest, Annotations), Descriptor>;
 
 /// Everything that belongs to the images of a lock.
 #[derive(Debug, Default)]
@@ -61,7 +64,7 @@ pub fn collect(lock: &Lock, platforms: &BTreeSet<Platform>, find: &Find<'_>) -> 
         })
         .collect();
     let (mut collected, mut problems) = (Collected::default(), Vec::new());
-    let mut referrers = BTreeMap::new();
+    let mut referrers = Referrers::new();
     for ((name, _), result) in entries.iter().zip(read) {
         match result {
             Ok(image) => collected.add(image, &mut referrers),
@@ -77,10 +80,10 @@ pub fn collect(lock: &Lock, platforms: &BTreeSet<Platform>, find: &Find<'_>) -> 
 }
 
 impl Collected {
-    fn add(&mut self, image: Image, referrers: &mut BTreeMap<Digest, Descriptor>) {
+    fn add(&mut self, image: Image, referrers: &mut Referrers) {
         self.images.push(image.about);
         self.roots.push(image.root);
-        referrers.extend(image.referrers.into_iter().map(|d| (d.digest.clone(), d)));
+        referrers.extend(image.referrers.into_iter().map(|d| ((d.digest.clone(), d.annotations.clone()), d)));
         self.documents.extend(image.documents);
         for blob in image.blobs {
             self.blobs.entry(blob.digest.clone()).or_insert_with(|| (blob, Arc::clone(&image.place)));
@@ -144,6 +147,7 @@ fn image(name: &str, locked: &LockedImage, wanted: &BTreeSet<Platform>, place: A
         .chain(graph.documents.iter().map(|node| node.descriptor.digest.clone()))
         .collect();
     made.take(graph)?;
+    made.add_attached(&about)?;
     made.add_referrers(about)?;
     Ok(made)
 }
@@ -168,6 +172,18 @@ impl Image {
             }
         }
         self.documents.extend(graph.documents.into_iter().map(|node| (node.descriptor.digest, node.loaded)));
+        Ok(())
+    }
+
+    /// Adds what stands beside these digests under tags of cosign.
+    fn add_attached(&mut self, about: &[Digest]) -> Result<(), Error> {
+        for digest in about {
+            for (tag, found) in self.place.attached(digest)? {
+                let plain = Descriptor::new(found.media_type, found.digest, found.size);
+                self.take(Graph::walk(self.place.as_ref(), std::slice::from_ref(&plain))?)?;
+                self.referrers.push(plain.annotation(ATTACHED, tag));
+            }
+        }
         Ok(())
     }
 

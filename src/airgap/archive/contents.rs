@@ -1,23 +1,24 @@
 //! What an archive is made of, in the order of its members, with the place of each in the file: all known before the first
 //! blob is fetched, because the lock and the manifests say how large blobs are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::about::About;
+use super::about::{About, Tool};
 use super::collect::Collected;
 use super::place::Place;
 use super::{
-    ABOUT_FILE, BUNDLES, CHECKSUMS_FILE, DOCKER_FILE, FORMAT, LOCK_MEMBER, Problem, SOURCES, checksums, docker,
+    ABOUT_FILE, BUNDLES, CHECKSUMS_FILE, DOCKER_FILE, FORMAT, LOCK_MEMBER, Problem, SOURCES, TOOL_FOLDER, checksums,
+    docker,
 };
 use crate::diag::codes::airgap as codes;
 use crate::oci::digest::{Algorithm, Hasher};
 use crate::oci::document::Index;
 use crate::oci::layout::OCI_LAYOUT;
-use crate::oci::tar::{BLOCK, Entry, padding};
+use crate::oci::tar::{BLOCK, padding};
 use crate::oci::{Descriptor, Digest, Platform};
 
 /// Zeros at the end of a tar file.
@@ -69,8 +70,28 @@ pub struct Project {
     pub lock: String,
     /// The output folder as it is committed.
     pub bundles: Vec<ProjectFile>,
-    /// Project file, specs, documents beside them, views, public halves of the store.
+    /// Project file, specs, documents beside them, views, recipes, public halves of the store.
     pub sources: Vec<ProjectFile>,
+    /// flux-gen itself, if it is to come along.
+    pub tool: Option<ToolFiles>,
+}
+
+/// flux-gen itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolFiles {
+    /// Name of its image, which is collected as the others are.
+    pub image: String,
+    /// The program of each platform, out of this image.
+    pub programs: BTreeMap<String, ProjectFile>,
+}
+
+impl ToolFiles {
+    /// What the archive says of it.
+    fn about(&self) -> Tool {
+        let member =
+            |(platform, file): (&String, &ProjectFile)| (platform.clone(), format!("{TOOL_FOLDER}{}", file.name));
+        Tool { image: self.image.clone(), programs: self.programs.iter().map(member).collect() }
+    }
 }
 
 /// Where the bytes of a member are.
@@ -95,7 +116,7 @@ pub(super) struct Member {
 
 impl Member {
     pub(super) fn header(&self) -> Vec<u8> {
-        Entry::file(&self.name, self.size).header()
+        super::header(&self.name, self.size)
     }
 
     /// Bytes with header and padding.
@@ -126,7 +147,10 @@ impl Contents {
         let (docker, docker_file) = docker::manifest(&collected, platforms).map_err(json)?.unzip();
         let index = serde_json::to_vec(&Index::new(collected.roots.clone())).map_err(json)?;
         let platforms = platforms.iter().map(ToString::to_string).collect();
-        let about = About::new(platforms, collected.images.clone(), docker);
+        let about = About {
+            tool: project.tool.as_ref().map(ToolFiles::about),
+            ..About::new(platforms, collected.images.clone(), docker)
+        };
         let mut list = List::default();
         list.bytes("oci-layout", OCI_LAYOUT.to_vec());
         list.bytes("index.json", index);
@@ -135,8 +159,10 @@ impl Contents {
         }
         list.bytes(ABOUT_FILE, about.to_bytes()?);
         list.bytes(LOCK_MEMBER, project.lock.clone().into_bytes());
-        for (folder, files) in [(BUNDLES, &project.bundles), (SOURCES, &project.sources)] {
-            let mut files: Vec<&ProjectFile> = files.iter().collect();
+        let programs = project.tool.iter().flat_map(|tool| tool.programs.values()).collect();
+        let (bundles, sources) = (project.bundles.iter().collect(), project.sources.iter().collect());
+        for (folder, files) in [(TOOL_FOLDER, programs), (BUNDLES, bundles), (SOURCES, sources)] {
+            let mut files: Vec<&ProjectFile> = files;
             files.sort_by(|a, b| a.name.cmp(&b.name));
             for file in files {
                 list.file(folder, file)?;

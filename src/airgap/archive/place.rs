@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use super::ATTACHED;
+use crate::oci::cosign;
 use crate::oci::layout::Layout;
 use crate::oci::media::Kind;
 use crate::oci::registry::Repository;
 use crate::oci::source::{self, Bytes};
-use crate::oci::{Descriptor, Digest, Error, Source};
+use crate::oci::{Descriptor, Digest, Error, Reference, Source};
 
 /// A source that also knows what refers to an image.
 #[derive(Debug)]
@@ -36,11 +38,41 @@ impl Place {
         Self { store: Store::Repository(repository), subjects: OnceLock::new() }
     }
 
+    /// What a name stands for; `None` when there is nothing of that name.
+    ///
+    /// # Errors
+    /// When the registry does not tell.
+    pub fn named(&self, name: &Reference) -> Result<Option<Descriptor>, Error> {
+        match &self.store {
+            Store::Layout(layout) => Ok(layout.find(Some(&name.to_string())).ok().cloned()),
+            Store::Repository(repository) => match (name.digest(), name.tag_or_latest()) {
+                (Some(digest), _) => repository.resolve(&digest.to_string()),
+                (None, tag) => repository.resolve(tag.unwrap_or("latest")),
+            },
+        }
+    }
+
     fn source(&self) -> &dyn Source {
         match &self.store {
             Store::Layout(layout) => layout.as_ref(),
             Store::Repository(repository) => repository,
         }
+    }
+
+    /// What cosign has put beside a digest under tags that are made from it: the tags, and what they stand for.
+    ///
+    /// # Errors
+    /// When the registry does not tell.
+    pub fn attached(&self, digest: &Digest) -> Result<Vec<(String, Descriptor)>, Error> {
+        let mut found = Vec::new();
+        for tag in cosign::tags(digest) {
+            let there = match &self.store {
+                Store::Repository(repository) => repository.resolve(&tag)?,
+                Store::Layout(layout) => layout.roots().iter().find(|root| tag_of(root) == Some(tag.as_str())).cloned(),
+            };
+            found.extend(there.map(|descriptor| (tag, descriptor)));
+        }
+        Ok(found)
     }
 
     /// Descriptors of the documents about a digest, in order of their digests.
@@ -62,6 +94,12 @@ impl Place {
         found.dedup_by(|a, b| a.digest == b.digest);
         Ok(found)
     }
+}
+
+/// The tag of what a layout names: it is its whole name, the end of it, or what an archive of ours noted.
+fn tag_of(root: &Descriptor) -> Option<&str> {
+    let noted = root.annotations.get(ATTACHED).map(String::as_str);
+    noted.or_else(|| root.ref_name().map(|name| name.rsplit_once(':').map_or(name, |(_, tag)| tag)))
 }
 
 /// What the documents are about that a layout names.

@@ -9,7 +9,7 @@ use tar::{EntryType, Header};
 
 use super::contents::END;
 use super::{ABOUT_FILE, DOCKER_FILE};
-use crate::oci::tar::{BLOCK, Entry, padding};
+use crate::oci::tar::{BLOCK, padding};
 
 /// Most bytes of pax records that are looked at; `save` writes two, of a name and a number.
 const RECORDS: u64 = 16 << 10;
@@ -171,7 +171,7 @@ fn member(file: &File, at: u64, length: u64) -> io::Result<Next> {
     };
     let (Some(name), Some(size)) = (name.filter(|name| is_ours(name)), size) else { return Ok(Next::Strange) };
     // What is said has to be said as `save` says it, in every byte.
-    let wanted = Entry::file(&name, size).header();
+    let wanted = super::header(&name, size);
     let mut there = vec![0; wanted.len()];
     if at + wanted.len() as u64 > length {
         return Ok(Next::Strange);

@@ -10,7 +10,7 @@ use super::about::{About, ArchivedImage};
 use super::reader::refuse_compressed;
 use super::scan::{Damage, is_ours};
 use super::store::Store;
-use super::{ABOUT_FILE, BUNDLES, CHECKSUMS_FILE, LOCK_MEMBER, Problem, bundles, checksums};
+use super::{ABOUT_FILE, BUNDLES, CHECKSUMS_FILE, LOCK_MEMBER, Problem, TOOL_FOLDER, bundles, checksums};
 use crate::airgap::derive::{Chosen, choose};
 use crate::airgap::lock::{Lock, LockedImage};
 use crate::diag::codes::airgap as codes;
@@ -59,6 +59,7 @@ pub fn verify(path: &Path, platforms: &[Platform]) -> Result<Report, Problem> {
     if let (Some(about), Some(lock), Some(index)) = (about, lock, index) {
         check.report.images = about.images.len();
         check.images(&about, &lock, &index);
+        check.tool(&about);
         check.bundles(&about, platforms);
     }
     Ok(check.report)
@@ -269,6 +270,7 @@ impl Check<'_> {
             }
             match lock.images.get(&image.name) {
                 Some(locked) => self.against_lock(image, locked, about),
+                None if about.is_tool(&image.name) => self.derived_from(image, about),
                 None => self.say(codes::ARCHIVE_INCOMPLETE, format!("the lock does not have the image {}", image.name)),
             }
             used.insert(image.digest.blob_path());
@@ -332,10 +334,39 @@ impl Check<'_> {
                 self.say(codes::ARCHIVE_INCOMPLETE, message);
             }
         }
+        self.derived_from(image, about);
+    }
+
+    /// Tells when what is carried is not made from what was published.
+    fn derived_from(&mut self, image: &ArchivedImage, about: &About) {
         if image.is_derived()
             && let Err(why) = self.derived(image, about)
         {
-            self.say(codes::ARCHIVE_INCOMPLETE, format!("{name}: {why}"));
+            self.say(codes::ARCHIVE_INCOMPLETE, format!("{}: {why}", image.name));
+        }
+    }
+
+    /// The programs of flux-gen itself: one for each platform of its image, and no other.
+    fn tool(&mut self, about: &About) {
+        let Some(tool) = &about.tool else { return };
+        let image = about.image(&tool.image);
+        if image.is_none() {
+            self.say(codes::ARCHIVE_INCOMPLETE, format!("the image {} of flux-gen is not in it", tool.image));
+        }
+        let platforms: BTreeSet<&String> = image.into_iter().flat_map(|image| image.platforms.keys()).collect();
+        for platform in platforms.iter().filter(|platform| !tool.programs.contains_key(**platform)) {
+            self.say(codes::ARCHIVE_INCOMPLETE, format!("flux-gen for {platform} is not in it"));
+        }
+        for member in tool.programs.values().filter(|member| !self.store.members.contains_key(*member)) {
+            if !self.broken.contains(member) {
+                self.say(codes::ARCHIVE_INCOMPLETE, format!("{member} is not in it"));
+            }
+        }
+        let named: BTreeSet<&String> = tool.programs.values().collect();
+        let there = self.store.members.keys().filter(|name| name.starts_with(TOOL_FOLDER));
+        let idle: Vec<&String> = there.filter(|name| !named.contains(name)).collect();
+        if !idle.is_empty() {
+            self.say(codes::ARCHIVE_DAMAGED, format!("{ABOUT_FILE} does not name {}", several(&idle)));
         }
     }
 

@@ -7,5 +7,6 @@
 pub mod bundles;
 pub mod ledger;
 pub mod plan;
+pub mod present;
 pub mod push;
 pub mod site;

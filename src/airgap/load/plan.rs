@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::airgap::archive::{Archive, Problem};
+use crate::airgap::archive::{ATTACHED, Archive, Problem};
 use crate::airgap::mirror::{Mirror, Place};
 use crate::diag::codes::airgap as codes;
+use crate::oci::cosign;
 use crate::oci::graph::{Graph, Node};
 use crate::oci::layout::Layout;
 use crate::oci::{Descriptor, Digest, ErrorKind, Reference, Source, media};
@@ -101,7 +102,8 @@ pub fn of_layout(layout: &Layout, name: Option<&Reference>) -> Result<(Vec<Image
 }
 
 /// The name of an image in `index.json` if it is more than a tag.
-fn whole_name(root: &Descriptor) -> Option<&str> {
+#[must_use]
+pub fn whole_name(root: &Descriptor) -> Option<&str> {
     let names = [crate::oci::descriptor::CONTAINERD_NAME, crate::oci::descriptor::REF_NAME];
     names.iter().filter_map(|key| root.annotations.get(*key)).map(String::as_str).find(|name| name.contains(['/', ':']))
 }
@@ -149,7 +151,8 @@ pub fn plan(
     for (number, repository) in repositories.into_values().enumerate() {
         let mut errors = Vec::new();
         let mut roots = repository.roots;
-        let graph = about(source, &mut roots, repository.published, referrers, &mut errors);
+        let published = repository.published;
+        let graph = about(source, &mut roots, published.clone(), referrers, &mut errors);
         problems.extend(errors.into_iter().map(Problem::from));
         for blob in graph.blobs {
             match source.size(&blob) {
@@ -168,11 +171,14 @@ pub fn plan(
                 Err(error) => problems.push(error.into()),
             }
         }
-        plan.destinations.push(Destination {
-            repository: repository.reference,
-            documents: graph.documents,
-            tags: repository.tags,
-        });
+        let mut tags = repository.tags;
+        let there: BTreeSet<&Digest> = graph.documents.iter().map(|node| &node.descriptor.digest).collect();
+        for (tag, subject, referrer) in referrers.iter().filter_map(attached) {
+            if (there.contains(&subject) || published.contains(&subject)) && there.contains(&referrer.digest) {
+                tags.insert(tag.to_owned(), referrer.digest.clone());
+            }
+        }
+        plan.destinations.push(Destination { repository: repository.reference, documents: graph.documents, tags });
     }
     plan.blobs = blobs.into_values().collect();
     if problems.is_empty() { Ok(plan) } else { Err(problems) }
@@ -192,6 +198,10 @@ fn about(
         known.extend(graph.documents.iter().map(|node| node.descriptor.digest.clone()));
         let mut new = Vec::new();
         for referrer in referrers.iter().filter(|referrer| !known.contains(&referrer.digest)) {
+            if let Some((_, subject, _)) = attached(referrer) {
+                new.extend(known.contains(&subject).then(|| referrer.clone()));
+                continue;
+            }
             match crate::oci::source::document(source, referrer) {
                 Ok(loaded) if loaded.document.subject().is_some_and(|subject| known.contains(&subject.digest)) => {
                     new.push(referrer.clone());
@@ -205,6 +215,12 @@ fn about(
         }
         roots.extend(new);
     }
+}
+
+/// The tag that cosign keeps a document under, and what it is about.
+fn attached(referrer: &Descriptor) -> Option<(&str, Digest, &Descriptor)> {
+    let tag = referrer.annotations.get(ATTACHED)?;
+    Some((tag, cosign::subject(tag)?, referrer))
 }
 
 /// A repository while images are added.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::failed;
 use crate::airgap::archive::about::{About, Docker};
-use crate::airgap::archive::{Archive, ArchivedImage, Problem};
+use crate::airgap::archive::{ATTACHED, Archive, ArchivedImage, Problem};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
 use crate::cli::progress::size;
@@ -61,10 +61,12 @@ fn describe(archive: &Archive) -> Result<String, Problem> {
     for image in &about.images {
         text.push_str(&one(archive, image)?);
     }
+    text.push_str(&tool(about));
     let referrers: Vec<&Descriptor> = archive.referrers().collect();
     text.push_str(&format!("documents about images  {}\n", referrers.len()));
     for referrer in referrers {
-        let kind = referrer.artifact_type.as_deref().unwrap_or("unknown kind");
+        let tag = referrer.annotations.get(ATTACHED).map(String::as_str);
+        let kind = referrer.artifact_type.as_deref().or(tag).unwrap_or("unknown kind");
         text.push_str(&format!("  {} {kind}\n", referrer.digest));
     }
     text.push_str(&docker(about));
@@ -80,6 +82,14 @@ fn one(archive: &Archive, image: &ArchivedImage) -> Result<String, Problem> {
     }
     text.extend(image.platforms.iter().map(|(platform, digest)| format!("    {platform:<14} {digest}\n")));
     Ok(text)
+}
+
+/// The programs of flux-gen itself, and how to get them out.
+fn tool(about: &About) -> String {
+    let Some(tool) = &about.tool else { return String::new() };
+    let mut text = format!("flux-gen   {}\n", tool.image);
+    text.extend(tool.programs.iter().map(|(platform, member)| format!("    {platform:<14} {member}\n")));
+    text
 }
 
 /// What `docker load` and `podman load` take, and what not.

@@ -31,7 +31,7 @@ use crate::diag::codes::airgap as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::oci::layout::{self, Layout, Limits};
 use crate::oci::transfer::Summary;
-use crate::oci::{Digest, Reference, Source};
+use crate::oci::{Digest, Platform, Reference, Source};
 
 /// Load an archive into the registry behind the gap.
 ///
@@ -52,6 +52,9 @@ pub(crate) struct LoadArgs {
     /// fits counts. May be repeated.
     #[arg(long, value_name = "FROM=TO")]
     map: Vec<String>,
+    /// Platform that every image of the bundles must have; nothing is loaded when one has not. May be repeated.
+    #[arg(long, value_name = "PLATFORM")]
+    platform: Vec<Platform>,
     /// Folder for the project and its bundles.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -172,7 +175,8 @@ pub(super) fn rules(to: Option<&str>, map: &[String]) -> Result<Mirror, Diagnost
 /// Opens the archive and checks all of it.
 fn open(args: &LoadArgs) -> Result<Opened, Problems> {
     let path = &args.archive;
-    match verify::verify(path, &[]) {
+    let platforms: Vec<Platform> = args.platform.iter().map(Platform::normalised).collect();
+    match verify::verify(path, &platforms) {
         Ok(report) if report.problems.is_empty() => {
             let archive = Archive::open(path).map_err(|problem| vec![problem])?;
             // Without problems there is a list of checksums.

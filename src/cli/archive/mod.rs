@@ -2,8 +2,11 @@
 
 mod inspect;
 mod load;
+mod places;
+mod present;
 mod project;
 mod save;
+mod tool;
 mod verify;
 
 use clap::{Args, Subcommand};

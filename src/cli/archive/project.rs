@@ -10,14 +10,16 @@ use crate::airgap::archive::contents::{Project, ProjectFile};
 use crate::bundle::cipher::CipherKind;
 use crate::bundle::store::{PUBLIC_FILE, STORE_FOLDER};
 use crate::bundle::survey::WORK_FOLDER;
-use crate::cli::pipeline::Inputs;
+use crate::cli::bundles::Rendered;
+use crate::cli::recipe::RECIPES_LOCK;
 use crate::diag::codes::airgap as codes;
 
-/// Folder of views beside the project file.
-const VIEWS: &str = "views";
+/// Folders beside the project file that views are made from.
+const FOLDERS: [&str; 2] = ["views", "recipes"];
 
 /// Everything of a project: the bundles as they are in the output folder, and what they were made from.
-pub(super) fn files(inputs: &Inputs, lock: String) -> Result<Project, Problem> {
+pub(super) fn files(rendered: &Rendered, lock: String) -> Result<Project, Problem> {
+    let inputs = &rendered.inputs;
     let mut bundles = Vec::new();
     walk(&inputs.output, "", &|name| name != WORK_FOLDER, &mut bundles)?;
     let mut sources = Vec::new();
@@ -28,9 +30,17 @@ pub(super) fn files(inputs: &Inputs, lock: String) -> Result<Project, Problem> {
         }
         sources.push(ProjectFile::of(name, &path)?);
     }
-    let views = inputs.project.inside(VIEWS);
-    if views.is_dir() {
-        walk(&views, VIEWS, &is_visible, &mut sources)?;
+    for folder in FOLDERS {
+        let path = inputs.project.inside(folder);
+        if path.is_dir() {
+            walk(&path, folder, &is_visible, &mut sources)?;
+        }
+    }
+    for name in rendered.sealing.iter().map(String::as_str).chain([RECIPES_LOCK]) {
+        let path = inputs.project.inside(name);
+        if path.exists() {
+            sources.push(ProjectFile::of(name, &path)?);
+        }
     }
     let store = inputs.project.inside(STORE_FOLDER);
     if store.is_dir() {
@@ -41,7 +51,7 @@ pub(super) fn files(inputs: &Inputs, lock: String) -> Result<Project, Problem> {
     sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
     // Specs may lie in `views` or beside the store.
     sources.dedup_by(|a, b| a.name == b.name && fs::canonicalize(&a.path).ok() == fs::canonicalize(&b.path).ok());
-    Ok(Project { lock, bundles, sources })
+    Ok(Project { lock, bundles, sources, tool: None })
 }
 
 fn is_visible(name: &str) -> bool {

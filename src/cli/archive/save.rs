@@ -1,17 +1,18 @@
 //! `flux-gen archive save`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::places::Places;
+use super::tool::{self, Wish};
 use super::{failed, project};
+use crate::airgap::archive::Problem;
 use crate::airgap::archive::collect::collect;
-use crate::airgap::archive::contents::Contents;
+use crate::airgap::archive::contents::{Contents, Project};
 use crate::airgap::archive::save::{SaveOptions, partial, save};
-use crate::airgap::archive::{Place, Problem};
-use crate::airgap::lock::{Lock, LockedImage, Origin};
+use crate::airgap::lock::Lock;
 use crate::bundle::check::check;
 use crate::bundle::files::Disk;
 use crate::cli::bundles::{self, Use, file_error};
@@ -25,9 +26,7 @@ use crate::cli::report::plural;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::codes::airgap as codes;
-use crate::oci::layout::{Layout, Limits};
-use crate::oci::registry::{Client, Repository};
-use crate::oci::{Descriptor, Error, Platform, Reference, Source};
+use crate::oci::Platform;
 
 /// Write bundles, their images and what they were made from into one file.
 ///
@@ -53,9 +52,16 @@ pub(crate) struct SaveArgs {
     /// OCI layout or archive (OCI, `docker save`) to take images from before registries are asked. May be repeated.
     #[arg(long, value_name = "PATH")]
     from: Vec<PathBuf>,
+    /// Put flux-gen itself into the archive, for a site that does not have it: its image, and out of it a static program for
+    /// each platform. A reference (a layout of --from is looked into first), or the path of an OCI layout or archive.
+    #[arg(long, value_name = "IMAGE|PATH")]
+    with_tool: Option<String>,
     #[command(flatten)]
     registry: RegistryArgs,
 }
+
+/// The end of a message about what was found before anything was done.
+const NOTHING: &str = "; nothing was written";
 
 pub(super) fn run(args: &SaveArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let rendered = bundles::render(&args.input, args.output.as_deref(), Use::Compare, ui)?;
@@ -71,7 +77,7 @@ pub(super) fn run(args: &SaveArgs, ui: &Ui) -> Result<Exit, CommandError> {
         Ok(None) => {
             let problem = Problem::new(codes::ARCHIVE_STALE, "there is no images.lock");
             problems.push(problem.help("run `flux-gen lock` and `flux-gen build`"));
-            return Ok(failed(&problems, "; nothing was written", ui));
+            return Ok(failed(&problems, NOTHING, ui));
         }
         Err(problem) => {
             ui.diagnostics([], &[], [*problem].into_iter().collect());
@@ -79,38 +85,37 @@ pub(super) fn run(args: &SaveArgs, ui: &Ui) -> Result<Exit, CommandError> {
         }
     };
     let text = lock.to_text().map_err(|e| CommandError::operation(e.to_string()))?;
-    let files = match project::files(inputs, text) {
+    let mut files = match project::files(&rendered, text) {
         Ok(files) => files,
         Err(problem) => {
             problems.push(problem);
-            return Ok(failed(&problems, "; nothing was written", ui));
+            return Ok(failed(&problems, NOTHING, ui));
         }
     };
     if !args.include_secrets {
         problems.extend(project::secrets(&files));
     }
     if !problems.is_empty() {
-        return Ok(failed(&problems, "; nothing was written", ui));
+        return Ok(failed(&problems, NOTHING, ui));
     }
     let platforms: BTreeSet<Platform> = match args.platform.as_slice() {
         [] => lock.platforms.clone(),
         given => given.iter().map(Platform::normalised).collect(),
     };
-    let places = Places::open(args, &lock)?;
-    let collected = match collect(&lock, &platforms, &|name, image| places.find(name, image)) {
-        Ok(collected) => collected,
-        Err(problems) => return Ok(failed(&problems, "; nothing was written", ui)),
-    };
-    let contents = match Contents::new(collected, &platforms, &files) {
+    let mut places = Places::open(&args.from, &args.registry, &lock)?;
+    // Programs of flux-gen itself are there until they have been written.
+    let scratch = tempfile::tempdir().map_err(|e| CommandError::file("make", Path::new("a temporary folder"), &e))?;
+    let wish = args.with_tool.as_deref().map(|wish| Wish { image: wish, scratch: scratch.path() });
+    let contents = match contents(&lock, &platforms, &mut files, wish, &mut places) {
         Ok(contents) => contents,
-        Err(problem) => return Ok(failed(&[problem], "; nothing was written", ui)),
+        Err(problems) => return Ok(failed(&problems, NOTHING, ui)),
     };
     let options = SaveOptions { parallel: args.registry.transfer(&[]).parallel, durable: true };
     if let Err(problem) = save(&contents, &args.file, options, &Progress::new(ui)) {
         let kept = partial(&args.file);
         let end = match kept.exists() {
             true => format!("; {} keeps what is there, and the same command goes on with it", kept.display()),
-            false => "; nothing was written".to_owned(),
+            false => NOTHING.to_owned(),
         };
         return Ok(failed(&[problem], &end, ui));
     }
@@ -125,36 +130,20 @@ pub(super) fn run(args: &SaveArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// Where images are looked for.
-struct Places {
-    files: Vec<Arc<Place>>,
-    client: Arc<Client>,
-}
-
-impl Places {
-    /// Opens what `--from` names, and the files that the lock names as far as they are there.
-    fn open(args: &SaveArgs, lock: &Lock) -> Result<Self, CommandError> {
-        let of_lock = lock.images.values().filter_map(|image| match &image.source {
-            Origin::File(path) => Some(PathBuf::from(path)),
-            Origin::Registry => None,
-        });
-        let there: BTreeSet<PathBuf> = of_lock.filter(|path| path.exists() && !args.from.contains(path)).collect();
-        let open = |path: &PathBuf| {
-            let layout = Layout::open(path, &Limits::default()).map_err(|e| crate::cli::registry::failed(&e))?;
-            Ok(Arc::new(Place::layout(layout)))
-        };
-        let files: Result<_, CommandError> = args.from.iter().chain(&there).map(open).collect();
-        Ok(Self { files: files?, client: args.registry.client()? })
+/// Everything of the archive, with its place; nothing big is fetched.
+fn contents(
+    lock: &Lock,
+    platforms: &BTreeSet<Platform>,
+    files: &mut Project,
+    wish: Option<Wish<'_>>,
+    places: &mut Places,
+) -> Result<Contents, Vec<Problem>> {
+    let mut lock = lock.clone();
+    if let Some(wish) = wish {
+        let (tool, locked) = tool::find(&wish, &lock, platforms, places).map_err(|problem| vec![problem])?;
+        lock.images.insert(tool.image.clone(), locked);
+        files.tool = Some(tool);
     }
-
-    fn find(&self, name: &str, image: &LockedImage) -> Result<Arc<Place>, Error> {
-        let root = Descriptor::new(image.media_type.clone(), image.digest.clone(), image.size);
-        for place in &self.files {
-            if place.size(&root)?.is_some() {
-                return Ok(Arc::clone(place));
-            }
-        }
-        let reference: Reference = name.parse()?;
-        Ok(Arc::new(Place::repository(Repository::to_pull(&self.client, &reference))))
-    }
+    let collected = collect(&lock, platforms, &|name, image| places.find(name, image))?;
+    Contents::new(collected, platforms, files).map_err(|problem| vec![problem])
 }

@@ -1,16 +1,16 @@
 //! `flux-gen archive verify`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
-use super::failed;
 use super::load::rules;
+use super::{failed, present};
 use crate::airgap::archive::verify::verify;
 use crate::airgap::archive::{Archive, ArchivedImage, Problem};
 use crate::airgap::load::plan::target;
-use crate::airgap::mirror::Mirror;
+use crate::airgap::mirror::{Mirror, Prefix};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
 use crate::cli::progress::size;
@@ -22,16 +22,20 @@ use crate::oci::layout;
 use crate::oci::registry::{Client, Repository};
 use crate::oci::{Digest, Platform, Reference};
 
-/// Check every byte of an archive, and that all images of its bundles are in it.
+/// Check every byte of an archive, or of a registry that one was loaded into, and that all images of the bundles are there.
 ///
-/// Takes the file, or the folder that it was extracted into. Tells all problems at once: which member, at which place of the
+/// Takes the file, the folder that it was extracted into, or the registry with the beginning of its repositories. Tells all problems at once: which member, at which place of the
 /// file, and which image or bundle it belongs to. Prints the digest of the list of checksums, which is the same on both sides
-/// when the archives are. With --to or --map, the registry is read too, and every byte of the images there compared.
+/// when the archives are. With --to or --map, the registry is read too, and every byte of the images there compared. A registry
+/// alone is compared with the bundles and the lock that `archive load` wrote (--bundles).
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// The archive, or the folder that it was extracted into.
-    #[arg(value_name = "FILE|FOLDER")]
+    /// The archive, the folder that it was extracted into, or a registry: `registry.site:5000/flux`.
+    #[arg(value_name = "FILE|FOLDER|REGISTRY/PREFIX")]
     archive: PathBuf,
+    /// For a registry: the folder that `archive load --output` wrote.
+    #[arg(long, value_name = "DIR", default_value = ".", conflicts_with_all = ["expect", "to", "map"])]
+    bundles: PathBuf,
     /// Platform that every image of the bundles must have. May be repeated.
     #[arg(long, value_name = "PLATFORM")]
     platform: Vec<Platform>,
@@ -50,6 +54,9 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let platforms: Vec<Platform> = args.platform.iter().map(Platform::normalised).collect();
+    if let Some(prefix) = registry(&args.archive) {
+        return loaded_there(prefix, &platforms, args, ui);
+    }
     let mut report = match verify(&args.archive, &platforms) {
         Ok(report) => report,
         Err(problem) => return Ok(failed(&[problem], "", ui)),
@@ -80,6 +87,24 @@ pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if let Some(digest) = &report.digest {
         ui.print(format!("{digest}\n").as_bytes())?;
     }
+    Ok(Exit::Ok)
+}
+
+/// The registry that is meant, when there is no such file.
+fn registry(name: &Path) -> Option<Prefix> {
+    let text = name.to_str().filter(|_| !name.exists())?;
+    Prefix::parse(text).ok()
+}
+
+/// Compares a registry with the bundles that were loaded.
+fn loaded_there(prefix: Prefix, platforms: &[Platform], args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let place = prefix.to_string();
+    let report = present::check(prefix, &args.bundles, platforms, &args.registry)?;
+    if !report.problems.is_empty() {
+        return Ok(failed(&report.problems, "", ui));
+    }
+    let (images, blobs) = (plural(report.images, "image"), plural(report.blobs, "blob"));
+    ui.status(&format!("{place} has everything: {images}, {blobs}, {}", size(report.bytes)));
     Ok(Exit::Ok)
 }
 

@@ -6,16 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rayon::prelude::*;
 
 use super::load::{PlaceArgs, names};
 use crate::airgap::lock::{Lock, pinned_name};
+use crate::cli::asking::{Asked, Places, open_files, report_staleness, write};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
-use crate::cli::images::write_lock;
-use crate::cli::lock::{Places, look_up, moved, no_answer, open_files, report_staleness};
 use crate::cli::registry::RegistryArgs;
-use crate::cli::report::{SourceText, plural};
+use crate::cli::report::SourceText;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::{Diagnostics, SourceMap};
@@ -24,7 +22,7 @@ use crate::spec::{BuildRecipe, Recipe, Spanned, View};
 use crate::view::recipe::is_tag_only;
 
 /// The file, beside the folder of recipes; of the form of `images.lock`.
-const LOCK_FILE: &str = "recipes.lock";
+pub(crate) const LOCK_FILE: &str = "recipes.lock";
 /// The command that writes it.
 const COMMAND: &str = "recipe lock";
 
@@ -94,32 +92,14 @@ pub(super) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if args.check {
         return Ok(report_staleness(&stale, &path, "recipes and views", COMMAND, ui));
     }
-    let asked: Vec<&String> = wanted.iter().filter(|name| args.update || stale.missing.contains(name)).collect();
-    let places = Places { files: open_files(&args.from)?, client: args.registry.client()? };
-    let answers: Vec<_> = asked.par_iter().map(|name| (*name, look_up(name, &places, &BTreeSet::new()))).collect();
-    let mut lock = old.clone();
-    lock.images.retain(|name, _| wanted.contains(name));
-    let mut problems = Diagnostics::new();
-    for (name, result) in answers {
-        match result {
-            Ok(image) => {
-                problems.extend(moved(name, old.images.get(name), &image).into_iter().collect());
-                lock.images.insert(name.clone(), image);
-            }
-            Err(error) => problems.push(no_answer(name, &error)),
-        }
-    }
+    let places = Places { files: open_files(&args.from)?, client: args.registry.client()?, mirror: None };
+    let asked = Asked { names: &wanted, platforms: BTreeSet::new(), again: args.update };
+    let (lock, problems) = asked.ask(&old, &places);
     if problems.has_errors() {
         return Ok(written.fails(problems, ui));
     }
     written.report(problems, ui);
-    let text = lock.to_text_by(COMMAND).map_err(|e| CommandError::operation(e.to_string()))?;
-    let same = lock == old && path.exists();
-    if !same {
-        write_lock(&path, &text)?;
-    }
-    let verb = if same { "is up to date" } else { "written" };
-    ui.status(&format!("{} {verb}: {}", shown(&path), plural(lock.images.len(), "base image")));
+    write(&lock, &old, &path, COMMAND, "base image", ui)?;
     Ok(Exit::Ok)
 }
 

@@ -6,7 +6,7 @@ mod lock;
 mod plan;
 
 pub(crate) use build::cache;
-pub(crate) use lock::pins;
+pub(crate) use lock::{LOCK_FILE as RECIPES_LOCK, pins};
 pub(crate) use plan::as_text;
 
 use clap::{Args, Subcommand};

@@ -1,6 +1,7 @@
 //! `flux-gen view build`.
 
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -110,13 +111,19 @@ pub(super) fn layouts_of(views: &Views) -> PathBuf {
 
 /// Folder of what is known of trees, layers and images of registries.
 pub(super) fn cache_of(views: &Views) -> PathBuf {
-    views.state().join("cache")
+    cache_in(&views.state())
+}
+
+/// The same, in the folder of what is no part of the project.
+pub(crate) fn cache_in(state: &Path) -> PathBuf {
+    state.join("cache")
 }
 
 /// What all commands that read trees have in common.
 pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<BuildOptions, CommandError> {
     let scratch = views.state().join("scratch");
-    make_state(&views.state(), &scratch)?;
+    let made = make_state(&views.state()).and_then(|()| fs::create_dir_all(&scratch));
+    made.map_err(|e| CommandError::file("make", &scratch, &e))?;
     let one = NonZeroUsize::MIN;
     Ok(BuildOptions {
         threads: threads.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(one)),
@@ -128,13 +135,10 @@ pub(super) fn options(views: &Views, threads: Option<NonZeroUsize>) -> Result<Bu
 }
 
 /// Makes the folder for what is no part of the project, and tells git so.
-fn make_state(state: &Path, scratch: &Path) -> Result<(), CommandError> {
-    fs::create_dir_all(scratch).map_err(|e| CommandError::file("make", scratch, &e))?;
+pub(crate) fn make_state(state: &Path) -> io::Result<()> {
+    fs::create_dir_all(state)?;
     let ignore = state.join(".gitignore");
-    if !ignore.exists() {
-        fs::write(&ignore, "*\n").map_err(|e| CommandError::file("write", &ignore, &e))?;
-    }
-    Ok(())
+    if ignore.exists() { Ok(()) } else { fs::write(&ignore, "*\n") }
 }
 
 fn tell(ui: &Ui, event: Event<'_>) {

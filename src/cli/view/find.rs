@@ -23,6 +23,8 @@ use crate::view::plan::{self, Plan};
 const VIEWS: &str = "views";
 /// Folder of recipes beside the project file.
 const RECIPES: &str = "recipes";
+/// Folder beside the project file that commands of views write to.
+pub(crate) const STATE: &str = ".flux-gen";
 
 /// Where views are.
 #[derive(Debug, Args)]
@@ -65,7 +67,7 @@ impl Views {
 
     /// Folder that commands of views write to; it is no part of the project.
     pub(super) fn state(&self) -> PathBuf {
-        self.project.inside(".flux-gen")
+        self.project.inside(STATE)
     }
 
     /// Folder of a view.

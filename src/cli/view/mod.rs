@@ -16,6 +16,9 @@ mod pull;
 mod push;
 mod verify;
 
+pub(crate) use build::{cache_in, make_state};
+pub(crate) use find::STATE;
+
 use clap::{Args, Subcommand};
 
 use super::error::CommandError;
