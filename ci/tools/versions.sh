@@ -32,6 +32,7 @@ DEBIAN_PACKAGES=(
   iptables
   jq
   libc6-dev
+  libfaketime
   netavark
   nftables
   openssl

@@ -1,5 +1,5 @@
 //! The whole program gives the same bytes wherever it runs: on any number of threads, in any locale, time zone, folder and
-//! umask, whatever the order in which the files of the specs were made; with every secret backend and job strategy.
+//! umask, at any time, whatever the order in which the files of the specs were made; with every secret backend and job strategy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::harness::{Run, Sandbox, minicluster};
+use crate::view_support::{helper, spack_tree};
 
 const BACKENDS: [&str; 4] = ["existing", "plain", "sealed", "sops"];
 const STRATEGIES: [(&str, &str); 6] = [
@@ -113,4 +114,51 @@ fn every_backend_and_strategy_gives_the_same_bytes_elsewhere() {
             }
         }
     }
+}
+
+/// Where Debian's package libfaketime is, on either architecture.
+fn libfaketime() -> Option<std::path::PathBuf> {
+    let folders = ["/usr/lib/x86_64-linux-gnu/faketime", "/usr/lib/aarch64-linux-gnu/faketime"];
+    folders.iter().map(|folder| Path::new(folder).join("libfaketime.so.1")).find(|path| path.exists())
+}
+
+/// What a program gives at a time of the clock. The library puts it in place of the real one, for files too.
+fn at(time: &str, library: &Path, command: &mut Command) -> Run {
+    command.env("LD_PRELOAD", library).env("FAKETIME", time).stdin(Stdio::null());
+    Run::of(command.output().unwrap())
+}
+
+#[test]
+fn the_clock_changes_nothing() {
+    let Some(library) = libfaketime() else {
+        #[allow(clippy::disallowed_methods)] // Whether a missing program is a failure.
+        let ci = std::env::var_os("CI");
+        assert!(ci.is_none(), "libfaketime is missing; ci/tools/install installs it");
+        println!("skipped: libfaketime is not installed");
+        return;
+    };
+    let mut results = Vec::new();
+    // Before the files of the test were made, and after 32-bit clocks have ended.
+    for (time, year) in [("@1999-12-31 23:59:59", "1999"), ("@2039-02-03 04:05:06", "2039")] {
+        let told = at(time, &library, Command::new("date").arg("+%Y")).exits(0);
+        assert_eq!(told.stdout.trim(), year, "the clock is not another one");
+        let sandbox = sandbox("settings: {gitops: both}\n", false);
+        spack_tree(&sandbox.path("tree"));
+        helper(&sandbox.path("busybox"));
+        sandbox
+            .write(
+                "views/v/view.yaml",
+                "platforms: [linux/amd64]\nrecipe: r\nhelper: {linux/amd64: busybox}\ntags: [{name: t}]\n",
+            )
+            .write("recipes/r/recipe.yaml", "kind: tree\ntrees: {linux/amd64: {path: tree}}\n");
+        at(time, &library, &mut sandbox.command(["build", "--no-sync"])).exits(0);
+        at(time, &library, &mut sandbox.command(["view", "build", "v", "-o", "layout"])).exits(0);
+        results.push((files(&sandbox.path("generated")), files(&sandbox.path("layout"))));
+    }
+    let [(bundles, layout), (bundles_later, layout_later)] = &results[..] else { panic!("two times") };
+    assert!(layout.contains_key("index.json") && layout.len() > 8, "{:?}", layout.keys());
+    assert_eq!(layout.keys().collect::<Vec<_>>(), layout_later.keys().collect::<Vec<_>>());
+    assert!(layout == layout_later, "a layout has the time in it");
+    assert_eq!(bundles.keys().collect::<Vec<_>>(), bundles_later.keys().collect::<Vec<_>>());
+    assert!(bundles == bundles_later, "bundles have the time in them");
 }

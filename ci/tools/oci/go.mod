@@ -2,16 +2,14 @@ module flux-gen.dev/ci/tools/oci
 
 go 1.26.0
 
-tool (
-	github.com/google/go-containerregistry/cmd/crane
-	github.com/google/go-containerregistry/cmd/registry
-)
+tool github.com/google/go-containerregistry/cmd/crane
+
+require github.com/google/go-containerregistry v0.22.1
 
 require (
 	github.com/docker/cli v29.7.2+incompatible // indirect
 	github.com/docker/docker-credential-helpers v0.9.3 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
-	github.com/google/go-containerregistry v0.22.1 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
