@@ -13,6 +13,8 @@ podlet_pid=
 
 export CONTAINERS_CONF=${CONTAINERS_CONF:-$tools/podman/containers.conf}
 export CONTAINERS_STORAGE_CONF=${CONTAINERS_STORAGE_CONF:-$tools/podman/storage.conf}
+# Programs in Go run some thousand times, for a moment each: a quarter of that they spend on collecting garbage.
+export GOGC=${GOGC:-300}
 
 finish() {
     local code=$?
@@ -143,6 +145,36 @@ within() {
         fi
         sleep 0.3
     done
+}
+
+# start_gate SERVER-PORT up|down BYTES [PORT]: a way to a server that closes after so many bytes; sets gate_port, gate_pid and
+# gate_shut, the file that is there when it has closed. Whoever starts it stops it.
+start_gate() {
+    gate_port=${4:-$(free_port)}
+    gate_shut=$work/gate-$gate_port-$3
+    rm -f "$gate_shut"
+    "$tools/tcp-gate" "$gate_port" "$1" "$2" "$3" "$gate_shut" &
+    gate_pid=$!
+    within 60 bash -c "true > /dev/tcp/127.0.0.1/$gate_port"
+}
+
+# killed_at_gate COMMAND...: the command is killed when the gate has closed; that it ends before is an error.
+killed_at_gate() {
+    local program
+    "$@" > "$work/killed-at-gate" 2>&1 &
+    program=$!
+    until [ -e "$gate_shut" ]; do
+        kill -0 "$program" || { cat "$work/killed-at-gate"; stop_gate; return 1; }
+        sleep 0.05
+    done
+    kill -9 "$program"
+    wait "$program" 2> /dev/null || true
+    stop_gate
+}
+
+stop_gate() {
+    kill "$gate_pid"
+    wait "$gate_pid" 2> /dev/null || true
 }
 
 # job_becomes NAMESPACE JOB Complete|Failed: waits for that. One kubectl that watches: a new one every moment would take a

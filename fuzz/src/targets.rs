@@ -3,18 +3,31 @@
 //! The same functions are run by a short deterministic test of the crate, so that `cargo test` always covers them.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
 
+use flux_gen::airgap::archive::{About, Archive, verify};
+use flux_gen::airgap::lock::Lock;
+use flux_gen::bundle::index::Index;
 use flux_gen::compile::{Input, compile};
-use flux_gen::diag::SourceMap;
+use flux_gen::diag::{Diagnostic, SourceMap};
 use flux_gen::flux::config_check::{Context, check};
 use flux_gen::flux::{Certificate, FluxDuration, Hostlist, IdSet, ResourceSet, Topology};
-use flux_gen::spec::{ReadOptions, read};
+use flux_gen::oci::document::Document;
+use flux_gen::oci::image::ImageConfig;
+use flux_gen::oci::layout::{Layout, Limits};
+use flux_gen::oci::{Reference, media};
+use flux_gen::spec::{BuildRecipe, Project, ReadOptions, Recipe, View, read};
+use flux_gen::view::elf as programs;
+use flux_gen::view::entry::{Content, Source};
+use flux_gen::view::problem::Problems;
+use flux_gen::view::tree::{self, CheckOptions, Meaning, Xattrs};
 
 /// A function that takes any bytes and panics if something does not hold.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("idset", idset),
     ("hostlist", hostlist),
     ("resource_set", resource_set),
@@ -22,6 +35,13 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("certificate", certificate),
     ("topology", topology),
     ("spec", spec),
+    ("project", project),
+    ("recipe", recipe),
+    ("lock", lock),
+    ("documents", documents),
+    ("archive", archive),
+    ("layer", layer),
+    ("elf", elf),
 ];
 
 fn text(data: &[u8]) -> String {
@@ -110,10 +130,116 @@ pub fn spec(data: &[u8]) {
         read(&mut sources, vec![("spec.yaml".to_owned(), data.to_vec())], &ReadOptions { allow_unknown: true });
     let public_keys = BTreeMap::new();
     let compiled = compile(&Input { documents: &documents, project: None, set: &[], public_keys: &public_keys });
-    for diagnostic in read_problems.iter().chain(&compiled.diagnostics) {
+    within_texts(&sources, read_problems.iter().chain(&compiled.diagnostics));
+}
+
+/// Every place that is named lies within its text.
+fn within_texts<'a>(sources: &SourceMap, diagnostics: impl IntoIterator<Item = &'a Diagnostic>) {
+    for diagnostic in diagnostics {
         for span in diagnostic.span.iter().chain(diagnostic.related.iter().map(|(span, _)| span)) {
             let text = sources.get(span.file).map(|source| source.text.as_str()).unwrap_or_default();
             assert!(text.get(span.start..span.end).is_some(), "{diagnostic:?}");
         }
     }
+}
+
+/// Any bytes as a project file.
+pub fn project(data: &[u8]) {
+    let mut sources = SourceMap::new();
+    let (_, problems) = Project::read(&mut sources, "flux-gen.yaml", data.to_vec());
+    within_texts(&sources, &problems);
+}
+
+/// Any bytes as `view.yaml` and as `recipe.yaml`, of each kind.
+pub fn recipe(data: &[u8]) {
+    let mut sources = SourceMap::new();
+    let (_, of_view) = View::read(&mut sources, "view.yaml", data.to_vec());
+    let (_, of_recipe) = Recipe::read(&mut sources, "recipe.yaml", data.to_vec());
+    let (_, of_build) = BuildRecipe::read(&mut sources, "recipe.yaml", data.to_vec());
+    within_texts(&sources, of_view.iter().chain(&of_recipe).chain(&of_build));
+}
+
+/// `images.lock` and the references in it: what is read is written so that it reads the same.
+pub fn lock(data: &[u8]) {
+    let text = text(data);
+    if let Ok(lock) = Lock::parse(&text)
+        && let Ok(written) = lock.to_text()
+    {
+        assert_eq!(Lock::parse(&written).ok().as_ref(), Some(&lock), "{written}");
+    }
+    if let Ok(reference) = text.parse::<Reference>() {
+        assert_eq!(reference.to_string().parse::<Reference>().ok(), Some(reference));
+    }
+}
+
+/// What registries and archives send: indexes, manifests, configurations, and our own descriptions.
+pub fn documents(data: &[u8]) {
+    for said in [media::INDEX, media::MANIFEST, media::DOCKER_LIST, media::DOCKER_MANIFEST, ""] {
+        let Ok(document) = Document::parse("fuzz", said, data) else { continue };
+        assert!(Document::parse("fuzz", document.media_type(), data).is_ok(), "{}", document.media_type());
+        assert!(document.children().len() <= data.len());
+    }
+    let _ = ImageConfig::parse("fuzz", data);
+    let _ = About::parse("fuzz", data);
+    let _ = Index::parse(data);
+}
+
+/// Any bytes as an archive of images, by us or by others: read, verified, nothing unpacked.
+pub fn archive(data: &[u8]) {
+    let file = file_of(&with_checksums(data));
+    let limits = Limits { entries: 1000, unpacked: 1 << 20, spool: Some(std::env::temp_dir()) };
+    if let Ok(layout) = Layout::open(file.path(), &limits) {
+        let _ = layout.verify();
+    }
+    if let Ok(archive) = Archive::open(file.path()) {
+        let _ = archive.about();
+    }
+    let _ = verify::verify(file.path(), &[]);
+}
+
+/// Any bytes as a tree or a layer. A tree without errors has no path that leads out of it.
+pub fn layer(data: &[u8]) {
+    let file = file_of(&with_checksums(data));
+    let options = tree::ReadOptions { xattrs: Xattrs::User, scratch: std::env::temp_dir(), ..Default::default() };
+    let Ok(opened) = tree::Archive::open(file.path()) else { return };
+    let Ok(spooled) = opened.spool(&options.scratch) else { return };
+    for meaning in [Meaning::Tree, Meaning::Layer] {
+        let mut problems = Problems::default();
+        let Ok(mut read) = tree::index_archive(file.path(), &spooled, meaning, &options, &mut problems) else {
+            continue;
+        };
+        tree::check(&mut read, CheckOptions::default(), &mut problems);
+        for path in read.entries.keys() {
+            let path = PathBuf::from(String::from_utf8_lossy(path.as_ref()).into_owned());
+            assert!(
+                path.components().all(|part| matches!(part, std::path::Component::Normal(_))),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+/// Any bytes as a program.
+pub fn elf(data: &[u8]) {
+    let content = Content { size: data.len() as u64, source: Source::Bytes(data.into()), shared: None };
+    let read = programs::read(&content);
+    assert!(read.is_ok(), "bytes in memory can be read: {read:?}");
+}
+
+fn file_of(data: &[u8]) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    file.write_all(data).expect("a temporary file can be written");
+    file
+}
+
+/// The data with the checksum of each header of a tar archive put right: a fuzzer finds none by chance.
+fn with_checksums(data: &[u8]) -> Vec<u8> {
+    let mut out = data.to_vec();
+    for block in out.chunks_exact_mut(512).filter(|block| block[257..262] == *b"ustar") {
+        block[148..156].fill(b' ');
+        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    out
 }

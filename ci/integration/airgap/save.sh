@@ -25,13 +25,9 @@ stop_outside() {
     rm "$work/outside-servers"
 }
 
-outside_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # start_outside FOLDER: Debian's docker-registry on a port of its own; sets outside.
 start_outside() {
-    [ -n "${outside:-}" ] || outside=127.0.0.1:$(outside_port)
+    [ -n "${outside:-}" ] || outside=127.0.0.1:$(free_port)
     mkdir -p "$1/data"
     cat > "$1/config.yml" <<YAML
 version: 0.1
@@ -199,39 +195,46 @@ outside_foreign() {
     done
 }
 
+# gate BYTES [PORT]: the way to the outer registry that the large image is fetched by; its port is kept for the next checks.
+gate() {
+    start_gate "${outside##*:}" down "$@"
+    printf '%s\n' "$gate_port" > "$work/gate-port"
+    large=127.0.0.1:$gate_port
+}
+
 # Killed in the middle, then run again: what was there is kept, and the file is the same as without the kill.
 outside_killed() {
-    local pid
     head -c 200000000 /dev/urandom > "$work/large.bin"
     tar -C "$work" -cf "$work/large.tar" large.bin
     python3 "$repo/ci/bench/layout.py" "$work/images/large" "$work/large.tar"
     skopeo copy -q --preserve-digests --dest-tls-verify=false "oci:$work/images/large:bench" "docker://$outside/large:1"
+    gate 60000000
     rm -rf "$work/killed"
     mkdir -p "$work/killed"
     cp -r "$work/project/examples" "$work/killed/examples"
-    sed -i "s|$outside/tool:1|$outside/large:1|" "$work/killed/examples/nightly.yaml"
+    sed -i "s|$outside/tool:1|$large/large:1|" "$work/killed/examples/nightly.yaml"
     cd "$work/killed"
-    "$flux_gen" lock --plain-http "$outside"
+    "$flux_gen" lock --plain-http "$outside" --plain-http "$large"
     "$flux_gen" build
-    "$flux_gen" archive save --plain-http "$outside" -o site.tar > /dev/null 2>&1 &
-    pid=$!
-    until [ -e site.tar.partial ]; do sleep 0.01; done
-    sleep 0.1
-    kill -9 "$pid"
-    wait "$pid" 2> /dev/null || true
+    killed_at_gate "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o site.tar
+    test -e site.tar.partial
     test ! -e site.tar
-    /usr/bin/time -f %M -o peak "$flux_gen" archive save --plain-http "$outside" -o site.tar > digest
+    gate 1000000000000 "$gate_port"
+    trap stop_gate EXIT
+    /usr/bin/time -f %M -o peak "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o site.tar > digest
     printf 'memory of save: %s kB\n' "$(tail -n 1 peak)"
     test "$(tail -n 1 peak)" -lt 100000
     "$flux_gen" archive verify site.tar --expect "$(cat digest)"
     test ! -e site.tar.partial
-    "$flux_gen" archive save --plain-http "$outside" -o again.tar > /dev/null
+    "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o again.tar > /dev/null
     cmp site.tar again.tar
 }
 
 # No more room than the archive and its largest blob: enough to save, and then, with the archive there, to load.
 outside_small() {
     local inside=localhost:${outside##*:} size
+    gate 1000000000000 "$(cat "$work/gate-port")"
+    trap stop_gate EXIT
     size=$(($(stat -c %s "$work/killed/site.tar") + 220000000))
     mkdir -p "$work/tight"
     mount -t tmpfs -o "size=$size" tmpfs "$work/tight"
@@ -239,7 +242,7 @@ outside_small() {
     (
         cd "$work/killed"
         export TMPDIR=$work/tight/tmp
-        "$flux_gen" archive save --plain-http "$outside" -o "$work/tight/site.tar"
+        "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o "$work/tight/site.tar"
         /usr/bin/time -f %M -o "$work/peak" \
             "$flux_gen" archive load "$work/tight/site.tar" --plain-http "$inside" --to "$inside/tight" -o "$work/tight/site"
         printf 'memory of load: %s kB\n' "$(tail -n 1 "$work/peak")"
@@ -252,12 +255,14 @@ outside_small() {
 # A disk that is too small is told before anything is fetched, and nothing is left on it; so is one that is read-only.
 outside_disks() {
     local code=0
+    gate 1000000000000 "$(cat "$work/gate-port")"
+    trap stop_gate EXIT
     mkdir -p "$work/small"
     mount -t tmpfs -o size=2m tmpfs "$work/small"
-    (cd "$work/killed" && "$flux_gen" archive save --plain-http "$outside" -o "$work/small/site.tar") > "$work/full" 2>&1 || code=$?
+    (cd "$work/killed" && "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o "$work/small/site.tar") > "$work/full" 2>&1 || code=$?
     find "$work/small" -mindepth 1 > "$work/left"
     mount -o remount,ro "$work/small"
-    (cd "$work/killed" && "$flux_gen" archive save --plain-http "$outside" -o "$work/small/site.tar") > "$work/ro" 2>&1 || code=$code$?
+    (cd "$work/killed" && "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o "$work/small/site.tar") > "$work/ro" 2>&1 || code=$code$?
     umount "$work/small"
     cat "$work/full" "$work/left" "$work/ro"
     test "$code" = 11
@@ -268,23 +273,22 @@ outside_disks() {
 
 # The registry goes away while a large layer is fetched, comes back, and the same command goes on.
 outside_dies() {
-    local code=0
+    local code=0 save
     cd "$work/killed"
     rm -f dies.tar dies.tar.partial
-    ("$flux_gen" archive save --plain-http "$outside" --timeout 2 -o dies.tar || echo "exit $?") > dies.log 2>&1 &
-    local save=$!
-    until [ -e dies.tar.partial ]; do sleep 0.01; done
-    stop_outside
+    gate 60000000 "$(cat "$work/gate-port")"
+    "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" --timeout 2 -o dies.tar > dies.log 2>&1 &
+    save=$!
+    until [ -e "$gate_shut" ] || ! kill -0 "$save"; do sleep 0.05; done
+    stop_gate
     wait "$save" || code=$?
     cat dies.log
-    test "$code" = 0
-    # On a fast machine everything may have been fetched by then.
-    if grep -q 'exit 1' dies.log; then
-        grep -q 'the same command goes on with it' dies.log
-        test ! -e dies.tar
-    fi
-    start_outside "$work/outside"
-    "$flux_gen" archive save --plain-http "$outside" -o dies.tar
+    test "$code" = 1
+    grep -q 'the same command goes on with it' dies.log
+    test ! -e dies.tar
+    gate 1000000000000 "$gate_port"
+    trap stop_gate EXIT
+    "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o dies.tar
     cmp dies.tar site.tar
 }
 

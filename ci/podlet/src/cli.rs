@@ -13,14 +13,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::api::Client;
+use crate::cleanup;
 use crate::context::{Context, Options};
 use crate::dns::{self, Zone};
 use crate::images::{ImageMap, Rule};
 use crate::logs::LogPump;
 use crate::net::{self, NodeNet};
 use crate::node::{self, Pods};
+use crate::podman::{self, Images};
 use crate::say::say;
-use crate::{cleanup, podman};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -171,7 +172,14 @@ fn run(a: Run) -> Outcome<ExitCode> {
     };
     let net = NodeNet::new(&state, a.pod_cidr)?;
     let client = Client::from_kubeconfig(&a.kubeconfig)?;
-    let ctx = Arc::new(Context { client, options, zone: Zone::default(), net, logs: LogPump::start() });
+    let ctx = Arc::new(Context {
+        client,
+        options,
+        zone: Zone::default(),
+        net,
+        logs: LogPump::start(),
+        local: Images::default(),
+    });
     serve_names(&ctx)?;
     node::register(&ctx)?;
     node::heartbeats(ctx.clone());

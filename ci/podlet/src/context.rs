@@ -14,6 +14,7 @@ use crate::dns::{DOMAIN, Zone};
 use crate::images::ImageMap;
 use crate::logs::LogPump;
 use crate::net::NodeNet;
+use crate::podman::Images;
 use crate::say::say;
 use crate::spec::{DnsPolicy, FieldRef, Meta, PodSpec};
 
@@ -49,6 +50,8 @@ pub struct Context {
     pub net: NodeNet,
     /// Output of containers.
     pub logs: LogPump,
+    /// Images of this machine.
+    pub local: Images,
 }
 
 /// A pod as podlet runs it.

@@ -1,8 +1,10 @@
 //! The podman commands that podlet needs. Settings come from the environment
 //! (`CONTAINERS_CONF`, `CONTAINERS_STORAGE_CONF`), as for any other podman user.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -88,11 +90,34 @@ pub fn args<const N: usize>(list: [&str; N]) -> Vec<String> {
     list.iter().map(|s| (*s).to_owned()).collect()
 }
 
-/// The local image, or `None`. Nothing is ever pulled.
-///
-/// # Errors
-/// podman cannot be run, or its answer cannot be read.
-pub fn image(reference: &str) -> Result<Option<Image>, PodmanError> {
+/// What is known of local images. Each is looked at once: every look is a process of podman's, and there are many containers
+/// of few images. A tag that is moved while podlet runs is not noticed.
+#[derive(Debug, Default)]
+pub struct Images(Mutex<BTreeMap<String, Image>>);
+
+impl Images {
+    /// The local image, or `None`. Nothing is ever pulled, and what is missing may come later.
+    ///
+    /// # Errors
+    /// podman cannot be run, or its answer cannot be read.
+    pub fn get(&self, reference: &str) -> Result<Option<Image>, PodmanError> {
+        if let Some(known) = self.lock().get(reference) {
+            return Ok(Some(known.clone()));
+        }
+        let found = image(reference)?;
+        if let Some(found) = &found {
+            self.lock().insert(reference.to_owned(), found.clone());
+        }
+        Ok(found)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Image>> {
+        // Nothing panics while it is held, and an entry is whole or not there.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn image(reference: &str) -> Result<Option<Image>, PodmanError> {
     let command = args(["image", "inspect", "--format", "json", reference]);
     let output = output(Path::new("/"), &command)?;
     if !output.status.success() {
@@ -119,10 +144,10 @@ pub fn image(reference: &str) -> Result<Option<Image>, PodmanError> {
 /// How a container ended; waits a while for podman's own bookkeeping after the process is gone.
 ///
 /// # Errors
-/// podman does not know the container, or still calls it running after ten seconds.
+/// podman does not know the container, or still calls it running after two minutes, which a busy machine may need.
 pub fn exit(id: &str) -> Result<Exit, PodmanError> {
     const FORMAT: &str = "{{.State.Status}}|{{.State.ExitCode}}|{{.State.OOMKilled}}|{{json .State.StartedAt}}|{{json .State.FinishedAt}}";
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let text = run(&args(["container", "inspect", "--format", FORMAT, id]))?;
         let fields: Vec<&str> = text.split('|').collect();

@@ -153,7 +153,7 @@ impl<'a> Volumes<'a> {
             return Ok(Source { path: root.clone(), read_only: true, image: None });
         }
         let local = images.local(reference);
-        if podman::image(local).map_err(text)?.is_none() {
+        if self.ctx.local.get(local).map_err(text)?.is_none() {
             return Err(format!("image {reference:?} is not on this machine (ErrImagePull)"));
         }
         let path = podman::run(&podman::args(["image", "mount", local])).map_err(text)?;

@@ -90,7 +90,7 @@ impl Start<'_> {
     fn image(&self, container: &Container) -> Result<Image, StartError> {
         let reference = &container.image;
         let local = self.ctx.options.images.local(reference);
-        match podman::image(local) {
+        match self.ctx.local.get(local) {
             Ok(Some(image)) => Ok(image),
             Ok(None) if container.image_pull_policy.as_deref() == Some("Never") => Err(StartError::Wait(
                 "ErrImageNeverPull",

@@ -1,0 +1,3 @@
+#![cfg_attr(fuzzing, no_main)]
+
+flux_gen_fuzz::target!(flux_gen_fuzz::targets::lock);
