@@ -36,6 +36,7 @@ DEBIAN_PACKAGES=(
   netavark
   nftables
   openssl
+  patchelf
   pigz
   podman
   procps

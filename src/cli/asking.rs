@@ -71,14 +71,19 @@ pub(super) fn write(
     what: &str,
     ui: &Ui,
 ) -> Result<(), CommandError> {
-    let text = lock.to_text_by(command).map_err(|e| CommandError::operation(e.to_string()))?;
     let same = lock == old && path.exists();
     if !same {
-        write_lock(path, &text)?;
+        store(lock, path, command)?;
     }
     let verb = if same { "is up to date" } else { "written" };
     ui.status(&format!("{} {verb}: {}", shown(path), plural(lock.images.len(), what)));
     Ok(())
+}
+
+/// Writes a lock, and in it the command that did.
+pub(super) fn store(lock: &Lock, path: &Path, command: &str) -> Result<(), CommandError> {
+    let text = lock.to_text_by(command).map_err(|e| CommandError::operation(e.to_string()))?;
+    write_lock(path, &text)
 }
 
 /// Where images are looked for.

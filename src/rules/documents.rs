@@ -1,6 +1,6 @@
 //! Rules between documents: two clusters, or a cluster and a companion, that would make one object.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
@@ -8,7 +8,9 @@ use crate::spec::minicluster::Container;
 use crate::spec::{Documents, MiniCluster, Spanned};
 
 /// Kind, namespace and name of an object.
-type Identity = (&'static str, String, String);
+type Identity<'a> = (&'a str, String, String);
+/// Only asked, never gone through, so its order does not matter.
+type Objects<'a> = HashMap<Identity<'a>, Maker<'a>>;
 
 /// Who makes an object.
 struct Maker<'a> {
@@ -26,8 +28,8 @@ pub type NamedAlone<'a> = &'a dyn Fn(&MiniCluster) -> bool;
 #[must_use]
 pub fn check(documents: &Documents, namespace: &str, named_alone: NamedAlone<'_>) -> Diagnostics {
     let mut found = Diagnostics::new();
-    let mut clusters: BTreeMap<(String, &str), Span> = BTreeMap::new();
-    let mut objects: BTreeMap<Identity, Maker<'_>> = BTreeMap::new();
+    let mut clusters: HashMap<(String, &str), Span> = HashMap::new();
+    let mut objects = Objects::new();
     for cluster in &documents.miniclusters {
         let Some(name) = cluster.metadata.name.as_ref().filter(|name| !name.value.is_empty()) else { continue };
         let place = (namespace_of(cluster, namespace), name.value.as_str());
@@ -66,7 +68,7 @@ pub fn check(documents: &Documents, namespace: &str, named_alone: NamedAlone<'_>
 fn companions(
     documents: &Documents,
     namespace: &str,
-    objects: &BTreeMap<Identity, Maker<'_>>,
+    objects: &Objects<'_>,
     named_alone: NamedAlone<'_>,
     found: &mut Diagnostics,
 ) {
@@ -81,8 +83,8 @@ fn companions(
         if text("/apiVersion") != Some(group) {
             continue;
         }
-        let clash = objects.iter().find(|((made, ns, object), _)| *made == kind && ns == place && object == name);
-        if let Some((_, maker)) = clash.filter(|(_, maker)| !named_alone(maker.document)) {
+        let clash = objects.get(&(kind, place.to_owned(), name.to_owned()));
+        if let Some(maker) = clash.filter(|maker| !named_alone(maker.document)) {
             let span = companion.places.get("/metadata/name").copied().unwrap_or(companion.span);
             let message = format!("{kind} `{name}` has the name of {} of cluster `{}`", maker.what, maker.cluster);
             let diagnostic =
@@ -102,7 +104,7 @@ fn namespace_of(cluster: &MiniCluster, default: &str) -> String {
 }
 
 /// The objects of a cluster whose names can be told from the document alone (others end in hashes).
-fn made_by<'a>(cluster: &'a MiniCluster, default_namespace: &str) -> Vec<(Identity, Maker<'a>)> {
+fn made_by<'a>(cluster: &'a MiniCluster, default_namespace: &str) -> Vec<(Identity<'a>, Maker<'a>)> {
     let Some(name) = &cluster.metadata.name else { return Vec::new() };
     let namespace = namespace_of(cluster, default_namespace);
     let spec = &cluster.spec.value;

@@ -22,13 +22,19 @@ const BASH: &[u8] = b"#!/bin/busybox sh\nexec /bin/busybox sh \"$@\"\n";
 /// The name of the layer with the helper.
 pub const HELPER_LAYER: &str = "helper";
 
-/// Puts a tree below `prefix` (without a slash in front) and makes a view of it at `/opt/views`.
+/// Puts a tree below `prefix` (without a slash in front) and makes a view of it at `/opt/views`. A tree that has the folder
+/// `prefix` itself, as `make install DESTDIR=...` makes it, is taken from there.
 #[must_use]
 pub fn place(tree: Tree, prefix: &str) -> Tree {
     let mut placed = Tree::default();
     let prefix = prefix.as_bytes();
-    for (path, entry) in tree.entries {
-        placed.entries.insert([prefix, b"/", path.as_slice()].concat(), entry);
+    if is_staged(&tree, prefix) {
+        let below = |path: &[u8]| path.strip_prefix(prefix).is_some_and(|rest| rest.first() == Some(&b'/'));
+        placed.entries.extend(tree.entries.into_iter().filter(|(path, _)| below(path)));
+    } else {
+        for (path, entry) in tree.entries {
+            placed.entries.insert([prefix, b"/", path.as_slice()].concat(), entry);
+        }
     }
     for folder in [prefix, b"opt/software", b"opt/views"] {
         add_folder(&mut placed, folder);
@@ -185,10 +191,34 @@ pub fn helper_rule() -> group::Rule {
     group::Rule { name: HELPER_LAYER.to_owned(), packages: Vec::new(), paths: vec!["/bin".to_owned()] }
 }
 
-/// Whether a path is in the tree as a folder, for messages about trees that are laid out in another way.
+/// Whether the tree has a folder at `prefix`, and no program at its own root.
+fn is_staged(tree: &Tree, prefix: &[u8]) -> bool {
+    tree.get(b"bin").is_none() && matches!(tree.get(prefix).map(|entry| &entry.kind), Some(EntryKind::Folder))
+}
+
+/// Why a tree cannot be what the recipe says that it is, and what to write instead; `None` when it can, or nothing is known.
 #[must_use]
-pub fn looks_like_prefix(tree: &Tree) -> bool {
-    tree.get(b"opt/views").is_none() && tree.get(b"bin/flux").is_some()
+pub fn other_shape(tree: &Tree, prefix: Option<&str>) -> Option<(TreePath, &'static str, String)> {
+    const PREFIX: &str = "write `prefix:` with the path that it was compiled for, such as /opt/software/flux";
+    if tree.get(b"bin/flux").is_some() || tree.get(b"opt/views").is_some() {
+        let bare = prefix.is_none() && tree.get(b"opt/views").is_none();
+        return bare
+            .then(|| (b"bin/flux".to_vec(), "the tree is a prefix, not the root of an image", PREFIX.to_owned()));
+    }
+    if prefix.is_some_and(|prefix| is_staged(tree, prefix.as_bytes())) {
+        return None;
+    }
+    let flux = tree.entries.keys().find(|path| path.ends_with(b"/bin/flux"))?;
+    let folder = parent(parent(flux));
+    if prefix.is_none() && folder.starts_with(b"opt/software/") {
+        let help = format!("write `prefix: /{}`, and flux-gen makes the view of it", String::from_utf8_lossy(folder));
+        return Some((flux.clone(), "the tree holds an installation, and no view of it", help));
+    }
+    let help = format!(
+        "name the folder `{0}` in `path`, or pack the archive with `tar -C {0} -cf ... .`",
+        String::from_utf8_lossy(folder)
+    );
+    Some((flux.clone(), "the installation is in a folder of the tree, not at its root", help))
 }
 
 #[cfg(test)]
@@ -239,7 +269,48 @@ mod tests {
         let mut other = prefix();
         other.entries.insert(b"bin/more".to_vec(), Entry::made(b"x", 0o755));
         assert_ne!(tree.follow(b"opt/view"), place(other, "opt/software/flux").follow(b"opt/view"));
-        assert!(looks_like_prefix(&prefix()) && !looks_like_prefix(&tree));
+    }
+
+    fn below(folder: &str) -> Tree {
+        let mut tree = Tree::default();
+        add_folder(&mut tree, folder.as_bytes());
+        for (path, entry) in prefix().entries {
+            tree.entries.insert(join(folder.as_bytes(), &path), entry);
+        }
+        tree
+    }
+
+    #[test]
+    fn what_was_staged_is_taken_from_its_folder() {
+        let plain = place(prefix(), "opt/software/flux");
+        let mut staged = below("opt/software/flux");
+        staged.entries.insert(b"etc/more".to_vec(), Entry::made(b"x", 0o644));
+        let staged = place(staged, "opt/software/flux");
+        assert!(plain.entries.keys().eq(staged.entries.keys()));
+        assert_eq!(plain.follow(b"opt/view"), staged.follow(b"opt/view"), "the same view");
+    }
+
+    #[test]
+    fn trees_of_another_shape_are_told() {
+        let flux = Some("opt/software/flux");
+        for (tree, prefix, help) in [
+            (prefix(), flux, None),
+            (prefix(), None, Some("write `prefix:`")),
+            (place(prefix(), "opt/software/flux"), None, None),
+            (below("opt/software/flux"), flux, None),
+            (below("opt/software/flux"), None, Some("write `prefix: /opt/software/flux`")),
+            (below("opt/software/flux"), Some("opt/software/other"), Some("name the folder `opt/software/flux`")),
+            (below("flux-0.79.0"), flux, Some("name the folder `flux-0.79.0`")),
+            (below("flux-0.79.0"), None, Some("name the folder `flux-0.79.0`")),
+            (Tree::default(), flux, None),
+        ] {
+            let told = other_shape(&tree, prefix).map(|(_, _, help)| help);
+            let fits = match (&told, help) {
+                (Some(told), Some(help)) => told.starts_with(help),
+                (told, help) => told.is_none() && help.is_none(),
+            };
+            assert!(fits, "{prefix:?}: {told:?} is not {help:?}");
+        }
     }
 
     #[test]

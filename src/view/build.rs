@@ -168,18 +168,13 @@ pub fn prepare(
         Input::Tree { path, prefix } => {
             let folder = options.root.join(&path.value);
             let tree = tree::index(&folder, &read, &mut problems).map_err(|e| tree_error(span, &e))?;
+            let prefix = prefix.as_deref();
+            if let Some((path, what, help)) = assemble::other_shape(&tree, prefix) {
+                problems.error(codes::LAYOUT, shown(&path), what, help.as_str());
+                return Err(Failed(at(span, problems)));
+            }
             match prefix {
                 Some(prefix) => assemble::place(tree, prefix),
-                None if assemble::looks_like_prefix(&tree) => {
-                    let help = "write `prefix:` with the path that it was compiled for, such as /opt/software/flux";
-                    problems.error(
-                        codes::LAYOUT,
-                        shown(b"bin/flux"),
-                        "the tree is a prefix, not the root of an image",
-                        help,
-                    );
-                    tree
-                }
                 None => tree,
             }
         }

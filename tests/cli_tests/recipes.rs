@@ -96,6 +96,37 @@ fn a_lock_that_does_not_fit() {
     assert_eq!(sandbox.read("recipes.lock"), text);
 }
 
+/// Registries limit how much is asked, so what one of them did answer is kept.
+#[test]
+fn what_was_answered_is_not_asked_again() {
+    let sandbox = project();
+    sandbox.write("recipes/image/recipe.yaml", "kind: image\nimage: 127.0.0.1:1/a/view:1\n");
+    let digest = layout(&sandbox, "images", &["rockylinux:9", "debian:12"], "one");
+    let partly = sandbox.run(&["recipe", "lock", "--from", "images"]).exits(1).stderr;
+    assert!(partly.contains("error[FG904]: 127.0.0.1:1/a/view:1: "), "{partly}");
+    assert!(partly.contains("found 1 error; recipes.lock has the digests of 2 images"), "{partly}");
+    let plan = sandbox.run(&["recipe", "plan", "flux", "--system", "one", "--arch", "amd64"]).exits(0).stdout;
+    assert!(plan.contains(&format!("base rockylinux@{digest}")), "{plan}");
+    // Nothing is at hand now: only what the lock does not have is asked for, and the lock stays as it is.
+    let text = sandbox.read("recipes.lock");
+    let again = sandbox.run(&["recipe", "lock"]).exits(1).stderr;
+    assert_eq!(again.matches("error[").count(), 1, "{again}");
+    assert!(again.contains("nothing was written"), "{again}");
+    assert_eq!(sandbox.read("recipes.lock"), text);
+}
+
+#[test]
+fn recipes_that_are_not_there() {
+    let sandbox = project();
+    let said = sandbox.run(&["recipe", "plan", "flix"]).exits(1).stderr;
+    assert!(said.contains("there is no recipe `flix` in recipes\nhelp: there are flux, image, tree\n"), "{said}");
+    let said = sandbox.run(&["recipe", "build", "tree"]).exits(1).stderr;
+    assert!(
+        said.contains("recipe `tree` compiles nothing\nhelp: `flux-gen view build` packs what it names\n"),
+        "{said}"
+    );
+}
+
 #[test]
 fn an_image_that_nobody_has() {
     let sandbox = Sandbox::new();

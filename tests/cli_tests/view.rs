@@ -78,6 +78,15 @@ fn list_plan_build_verify_inspect_diff() {
     assert_eq!(diff.exit, 3, "{diff:?}");
     let signs = |sign: &str| diff.stdout.lines().filter(|line| line.trim_start().starts_with(sign)).count();
     assert_eq!((signs("- layer"), signs("+ layer"), signs("+ /opt")), (1, 1, 1), "{diff:?}");
+    // The same layers, and another description: that is told too.
+    let described = format!("{}description: other\nlabels: {{site: here}}\n", sandbox.read("views/rocky-9/view.yaml"));
+    sandbox.write("views/rocky-9/view.yaml", &described);
+    assert_eq!(sandbox.run(&["view", "build", "rocky-9", "-o", "described"]).exit, 0);
+    let diff = sandbox.run(&["view", "diff", "other", "described"]);
+    let expect = "linux/amd64\n  = 6 layers, ";
+    assert!(diff.exit == 3 && diff.stdout.starts_with(expect), "{diff:?}");
+    let rest = "\n  + label site=here\n  + annotation org.opencontainers.image.description=other\n";
+    assert!(diff.stdout.ends_with(rest), "{diff:?}");
     // The environment's time is that of the image.
     let later = sandbox.command(["view", "build", "rocky-9", "-o", "later"]).env("SOURCE_DATE_EPOCH", "86400").output();
     assert!(later.unwrap().status.success());

@@ -60,6 +60,12 @@ packages:
     folder: src
 ";
 
+/// An error as users see it.
+fn shown(error: engine::BuildError) -> String {
+    let told = diagnostic(&error);
+    format!("{}: {} ({})", told.code.id, told.message, told.help.unwrap())
+}
+
 /// An engine, a recipe and a cache.
 struct Bench {
     folder: tempfile::TempDir,
@@ -118,10 +124,7 @@ impl Bench {
         let fetcher = fetcher(&self.cache(), Vec::new());
         let mut events = Vec::new();
         let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
-        let built = built.map_err(|e| {
-            let d = diagnostic(&e);
-            format!("{}: {}", d.code.id, d.message)
-        })?;
+        let built = built.map_err(shown)?;
         Ok((fs::read_to_string(built.tree).unwrap(), events))
     }
 
@@ -133,10 +136,6 @@ impl Bench {
             BuildOptions { cache: self.cache(), engine: self.engine(), jobs: 3, allow_emulation: false, again: false };
         let mut events = Vec::new();
         let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
-        let shown = |e| {
-            let d = diagnostic(&e);
-            format!("{}: {} ({})", d.code.id, d.message, d.help.unwrap())
-        };
         (built.map_err(shown), events)
     }
 
@@ -363,7 +362,12 @@ case "$1" in
     build)
         for word; do case "$word" in type=local,dest=*) out=${word#type=local,dest=} ;; esac; done
         echo '#9 0.1 ==> flux-gen step 1 of 2: flux 1' >&2
-        case "$fault" in gone) echo 'error: connection refused' >&2; exit 1 ;; esac
+        case "$fault" in
+            gone) echo 'error: connection refused' >&2; exit 1 ;;
+            step) echo '#9 0.2 make: *** [all] Error 2' >&2
+                echo 'error: failed to solve: process "/bin/sh -c bash /flux-gen/steps/010-flux.sh" did not complete successfully: exit code: 2' >&2
+                exit 1 ;;
+        esac
         echo 'the tree' > "$out/tree.tar" ;;
     *) exit 9 ;;
 esac
@@ -405,6 +409,18 @@ fn a_native_machine_far_away() {
     let lost = bench.fault("gone").build_with(&engine, Arch::Arm64, true).unwrap_err();
     assert!(lost.starts_with("FG858: ") && lost.contains("connection refused"), "{lost}");
     bench.is_clean();
+    // BuildKit keeps nothing of a step that fails: the command gets what it found.
+    let failed = bench.fault("step").build_with(&engine, Arch::Arm64, true).unwrap_err();
+    assert!(failed.starts_with("FG858: step `flux 1` failed; its last lines:\n  | "), "{failed}");
+    let (_, command) = failed.split_once("to get the files as they were before this step: ").unwrap();
+    assert!(command.contains("buildctl --addr tcp://arm:1 build --progress=plain"), "{command}");
+    assert!(command.contains(" --opt target=step-0 --output type=local,dest="), "{command}");
+    // Its context is still there, and the stage is one of it; the next build removes both.
+    let folder = command.split_once("--local context=").unwrap().1.split(' ').next().unwrap();
+    let containerfile = fs::read_to_string(Path::new(folder).join("Containerfile")).unwrap();
+    assert!(containerfile.contains("\nFROM system AS step-0\n"), "{containerfile}");
+    bench.fault("").build_with(&engine, Arch::Arm64, true).unwrap();
+    assert_eq!(bench.names(&bench.cache().join("work")), Vec::<String>::new());
 }
 
 /// What each engine is asked, for one plan. A review of these lines is a review of the adapters.

@@ -243,7 +243,10 @@ outside_small() {
         cd "$work/killed"
         export TMPDIR=$work/tight/tmp
         "$flux_gen" archive save --plain-http "$outside" --plain-http "$large" -o "$work/tight/site.tar"
-        "$flux_gen" archive load "$work/tight/site.tar" --plain-http "$inside" --to "$inside/tight" -o "$work/tight/site"
+        /usr/bin/time -f %M -o "$work/peak" \
+            "$flux_gen" archive load "$work/tight/site.tar" --plain-http "$inside" --to "$inside/tight" -o "$work/tight/site"
+        printf 'memory of load: %s kB\n' "$(tail -n 1 "$work/peak")"
+        test "$(tail -n 1 "$work/peak")" -lt 100000
     ) || { umount "$work/tight"; return 1; }
     df --output=size,used -B1 "$work/tight"
     umount "$work/tight"
@@ -348,7 +351,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     ok "killed and run again: the same file, little memory" outside_killed
     grep 'memory of save' "$work/output" || true
     ok "a full disk and one that is read-only" outside_disks
-    ok "a disk with room for the archive and its largest blob" outside_small
+    ok "a disk with room for the archive and its largest blob, and little memory" outside_small
     ok "a registry that goes away" outside_dies
     verdict
 fi

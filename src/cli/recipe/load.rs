@@ -78,7 +78,7 @@ impl Recipes {
         for name in names {
             let folder = root.join(&name);
             let file = folder.join("recipe.yaml");
-            let bytes = fs::read(&file).map_err(|e| CommandError::file("read the recipe", &file, &e))?;
+            let bytes = fs::read(&file).map_err(|e| unreadable(&root, &name, &file, &e))?;
             let (written, problems) = BuildRecipe::read(&mut sources, shown(&file), bytes);
             diagnostics.extend(problems);
             let recipe = written.as_ref().and_then(|w| resolve(&name, &folder, w, &pins, &mut diagnostics));
@@ -118,11 +118,26 @@ impl Recipes {
                 }
             }
         }
+        if let (true, Some(name)) = (plans.is_empty() && self.all.is_empty(), &args.name) {
+            return Err(CommandError::operation(format!("recipe `{name}` compiles nothing"))
+                .help("`flux-gen view build` packs what it names"));
+        }
         if plans.is_empty() {
             return Err(CommandError::operation("there is nothing to plan")
                 .help("`flux-gen recipe list` shows recipes, systems and architectures"));
         }
         Ok(plans)
+    }
+}
+
+/// A recipe that is not there, with those that are.
+fn unreadable(root: &Path, name: &str, file: &Path, error: &std::io::Error) -> CommandError {
+    match names(root) {
+        Ok(known) if error.kind() == ErrorKind::NotFound => {
+            CommandError::operation(format!("there is no recipe `{name}` in {}", shown(root)))
+                .help(format!("there are {}", known.join(", ")))
+        }
+        _ => CommandError::file("read the recipe", file, error),
     }
 }
 

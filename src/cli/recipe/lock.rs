@@ -9,11 +9,11 @@ use clap::Args;
 
 use super::load::{PlaceArgs, names};
 use crate::airgap::lock::{Lock, pinned_name};
-use crate::cli::asking::{Asked, Places, open_files, report_staleness, write};
+use crate::cli::asking::{Asked, Places, open_files, report_staleness, store, write};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
 use crate::cli::registry::RegistryArgs;
-use crate::cli::report::SourceText;
+use crate::cli::report::{SourceText, plural};
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
 use crate::diag::{Diagnostics, SourceMap};
@@ -96,7 +96,12 @@ pub(super) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let asked = Asked { names: &wanted, platforms: BTreeSet::new(), again: args.update };
     let (lock, problems) = asked.ask(&old, &places);
     if problems.has_errors() {
-        return Ok(written.fails(problems, ui));
+        if lock == old {
+            return Ok(written.fails(problems, ui));
+        }
+        // Registries limit how much is asked: what was answered need not be asked again.
+        store(&lock, &path, COMMAND)?;
+        return Ok(written.fails_in_part(problems, &path, &lock, ui));
     }
     written.report(problems, ui);
     write(&lock, &old, &path, COMMAND, "base image", ui)?;
@@ -160,6 +165,15 @@ impl Written {
         all.extend(more);
         let texts = self.sources.iter().map(|(id, file)| SourceText { id, name: &file.name, text: &file.text });
         ui.diagnostics(texts, &[], all).words()
+    }
+
+    /// Some images were not answered for: the others are in the lock.
+    fn fails_in_part(&mut self, problems: Diagnostics, path: &Path, lock: &Lock, ui: &Ui) -> Exit {
+        let words = self.report(problems, ui);
+        let known = plural(lock.images.len(), "image");
+        let message = format!("found {words}; {} has the digests of {known}", shown(path));
+        ui.failure(&message, Some("run it again: only what the lock does not have is asked for"));
+        Exit::Failed
     }
 
     fn fails(&mut self, problems: Diagnostics, ui: &Ui) -> Exit {

@@ -1,6 +1,6 @@
 //! `flux-gen view diff`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 
@@ -58,6 +58,7 @@ pub(super) fn run(args: &DiffArgs, ui: &Ui) -> Result<Exit, CommandError> {
             continue;
         };
         text.push_str(&layers(other, image));
+        text.push_str(&documents(other, image));
         if !args.layers && other.descriptor.digest != image.descriptor.digest {
             let tree = |source: &dyn Source, image| image::tree(source, image, &read, &mut Problems::default());
             let (before, _) = tree(old_source.as_ref(), other).map_err(failed)?;
@@ -89,6 +90,35 @@ fn layers(old: &Image, new: &Image) -> String {
     }
     let shared: Vec<u64> = new.manifest.layers.iter().filter(|l| has(old, &l.digest)).map(|l| l.size).collect();
     text.push_str(&format!("  = {} layers, {}\n", shared.len(), size(shared.iter().sum())));
+    text
+}
+
+/// What the documents say otherwise: labels and annotations by name, then any other part of the configuration.
+fn documents(old: &Image, new: &Image) -> String {
+    let mut text = String::new();
+    let mut compare = |what: &str, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>| {
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for name in names.into_iter().filter(|name| old.get(*name) != new.get(*name)) {
+            for (sign, value) in [('-', old.get(name)), ('+', new.get(name))] {
+                text.extend(value.map(|value| format!("  {sign} {what} {name}={value}\n")));
+            }
+        }
+    };
+    let labels = |image: &Image| image.config.config.as_ref().map(|c| c.labels.clone()).unwrap_or_default();
+    compare("label", &labels(old), &labels(new));
+    compare("annotation", &old.manifest.annotations, &new.manifest.annotations);
+    let rest = |image: &Image| {
+        let mut rest = image.config.clone();
+        rest.rootfs.diff_ids.clear();
+        rest.history.clear();
+        if let Some(config) = &mut rest.config {
+            config.labels.clear();
+        }
+        rest
+    };
+    if rest(old) != rest(new) {
+        text.push_str("  ~ configuration: `view inspect` prints both\n");
+    }
     text
 }
 

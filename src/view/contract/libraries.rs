@@ -9,8 +9,13 @@ use crate::view::entry::{Tree, TreePath, parent, parts, shown};
 use crate::view::glob;
 use crate::view::problem::Problems;
 
-/// Reports what is missing. A library is looked for where its user says (`RUNPATH`, `RPATH`), where those say whose `RPATH`
-/// counts for what they load, and in the view's `lib`, which bundles put into `LD_LIBRARY_PATH`.
+/// What to do about a library that is in the view's `lib` only.
+const NOT_SEARCHED: &str = "link with `-Wl,-rpath,FOLDER` of the library, or set it with `patchelf --set-rpath`";
+
+/// Reports what is missing. A library is looked for where its user says (`RUNPATH`, `RPATH`), and where those say whose `RPATH`
+/// counts for what they load. What is elsewhere in the view does not help a program: brokers and jobs get no `LD_LIBRARY_PATH`,
+/// which would reach the application too. A library may find it loaded already by the program that loads itself, so that is a
+/// warning.
 pub(super) fn check(
     tree: &Tree,
     elves: &BTreeMap<TreePath, Elf>,
@@ -27,11 +32,19 @@ pub(super) fn check(
         for library in &elf.needed {
             let usual = is_glibc(library)
                 || provided.iter().any(|pattern| glob::matches(pattern.as_bytes(), library.as_bytes()));
-            if usual || found(tree, library, own.iter().chain([&lib]).chain(&inherited)) {
+            if usual || found(tree, library, own.iter().chain(&inherited)) {
                 continue;
             }
-            let help = "add the library to the tree, or list it in `provided` when every application image has it";
-            problems.error(codes::MISSING_LIBRARY, shown(path), format!("the view does not hold {library}"), help);
+            if !found(tree, library, [&lib].into_iter()) {
+                let help = "add the library to the tree, or list it in `provided` when every application image has it";
+                problems.error(codes::MISSING_LIBRARY, shown(path), format!("the view does not hold {library}"), help);
+            } else if elf.interpreter.is_some() {
+                let what = format!("the view holds {library}, but not where the program looks for it");
+                problems.error(codes::MISSING_LIBRARY, shown(path), what, NOT_SEARCHED);
+            } else {
+                let what = format!("the view holds {library}, but not where the library looks for it");
+                problems.warning(codes::MISSING_LIBRARY, shown(path), what, NOT_SEARCHED);
+            }
         }
     }
 }

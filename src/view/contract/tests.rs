@@ -140,6 +140,22 @@ fn each_part_of_the_contract() {
         ),
         ("library", |_, e| e.values_mut().last().unwrap().needed.push("libzmq.so.5".into()), &["error FG835"]),
         ("library is gone", |t, _| remove(t, "libflux.so.2"), &["error FG835"]),
+        (
+            "library where no program looks",
+            |t, e| {
+                t.entries.insert(b"opt/views/._view/h/lib/libzmq.so.5".to_vec(), Entry::made(b"x", 0o755));
+                e.values_mut().next().unwrap().needed.push("libzmq.so.5".into());
+            },
+            &["error FG835"],
+        ),
+        (
+            "library where no library looks",
+            |t, e| {
+                t.entries.insert(b"opt/views/._view/h/lib/libzmq.so.5".to_vec(), Entry::made(b"x", 0o755));
+                e.values_mut().last().unwrap().needed.push("libzmq.so.5".into());
+            },
+            &["warning FG835"],
+        ),
     ];
     for (name, change, expect) in cases {
         let (mut tree, mut elves) = good();

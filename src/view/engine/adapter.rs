@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::view::recipe::{Arch, Plan};
+use crate::model::words::join;
+use crate::view::recipe::{Arch, Plan, stage_before};
 
 /// Name of a container engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,8 +269,12 @@ impl Engine {
     }
 
     fn buildctl(&self, job: &Job, platform: &str) -> Vec<String> {
+        self.buildctl_to(job, platform, &["--output", &format!("type=local,dest={}", job.output)])
+    }
+
+    fn buildctl_to(&self, job: &Job, platform: &str, more: &[&str]) -> Vec<String> {
         let local = |name: &str| format!("{name}={}", job.context);
-        self.call(&[
+        let mut call = self.call(&[
             "build",
             "--progress=plain",
             "--frontend=dockerfile.v0",
@@ -283,9 +288,9 @@ impl Engine {
             &format!("platform={platform}"),
             "--opt",
             &format!("build-arg:FLUX_GEN_JOBS={}", job.jobs),
-            "--output",
-            &format!("type=local,dest={}", job.output),
-        ])
+        ]);
+        call.extend(more.iter().map(|word| (*word).to_owned()));
+        call
     }
 
     /// Removes the containers of a build; fails where there are none.
@@ -300,10 +305,22 @@ impl Engine {
         }
     }
 
+    /// The command with which a user gets the files that a step found, by its index in the plan; `None` when the engine keeps
+    /// the container of a failed step, which [`Self::look_inside`] is for. The job's context has to stay.
+    #[must_use]
+    pub fn files_before(&self, job: &Job, step: usize) -> Option<String> {
+        if self.kind != Kind::Buildkit {
+            return None;
+        }
+        let target = format!("target={}", stage_before(step));
+        let output = format!("type=local,dest={}/before", job.context);
+        Some(join(&self.buildctl_to(job, &job.platform(), &["--opt", &target, "--output", &output])))
+    }
+
     /// The command with which a user looks into the container of a failed step; `None` when nothing is kept.
     #[must_use]
     pub fn look_inside(&self, container: &str) -> Option<String> {
-        let line = |words: &[&str]| crate::model::words::join(&self.call(words));
+        let line = |words: &[&str]| join(&self.call(words));
         match self.kind {
             Kind::Buildah => Some(line(&["run", "-t", container, "--", "bash"])),
             Kind::Podman | Kind::Docker => {

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::adapter::{Action, Engine, Job, Kind};
-use super::error::BuildError;
+use super::error::{BuildError, Inside};
 use super::find::check;
 use super::run::{Event, RunError, Runner, remove_folder};
 use crate::bundle::sha256_hex;
@@ -68,6 +68,10 @@ pub fn build(
     remove_folder(&work).map_err(BuildError::File)?;
     let made = write_context(plan, recipe_folder, Some(fetcher), &work);
     let built = made.and_then(|()| in_engine(plan, options, &cache, &work, &tree, events));
+    if matches!(&built, Err(BuildError::Run { inside: Some(Inside::Before(_)), .. })) {
+        // The command that was told needs it. The next build removes it.
+        return built.map(|log| Built { tree, log: Some(log) });
+    }
     let removed = remove_folder(&work).map_err(BuildError::File);
     let log = built?;
     removed?;
@@ -190,7 +194,7 @@ fn in_engine(
     clean(&mut runner, &cleanup);
     let made = work.join("out/tree.tar");
     let done = commands(engine, &job, &made, &mut runner);
-    if let Err((error, container)) = done {
+    if let Err((mut error, container)) = done {
         // After a failed step its container stays, so that one can look inside.
         let failed = matches!(error, RunError::Failed { .. });
         let keep = failed && options.engine.kind != Kind::Buildkit;
@@ -198,7 +202,11 @@ fn in_engine(
             clean(&mut runner, &cleanup);
         }
         runner.finish();
-        let inside = if keep { engine.look_inside(&container) } else { None };
+        let inside = if keep {
+            engine.look_inside(&container).map(Inside::Container)
+        } else {
+            name_step(plan, &mut error).and_then(|step| engine.files_before(&job, step)).map(Inside::Before)
+        };
         return Err(BuildError::Run { error: Box::new(error), log: log.display().to_string(), inside });
     }
     clean(&mut runner, &cleanup);
@@ -207,6 +215,16 @@ fn in_engine(
     synced.map_err(|e| file_error(&made, e))?;
     fs::rename(&made, tree).map_err(|e| file_error(tree, e))?;
     Ok(log)
+}
+
+/// Finds the step whose script a failed command names in the end of its output, for engines that run each step themselves, and
+/// gives the error its title.
+fn name_step(plan: &Plan, error: &mut RunError) -> Option<usize> {
+    let RunError::Failed { tail, step, .. } = error else { return None };
+    let named = |line: &String| plan.steps.iter().position(|s| line.contains(&format!("/flux-gen/steps/{}", s.file)));
+    let index = tail.iter().rev().find_map(named)?;
+    *step = Some(plan.steps.get(index)?.title.clone());
+    Some(index)
 }
 
 fn clean(runner: &mut Runner<'_>, commands: &[Vec<String>]) {

@@ -6,6 +6,15 @@ use crate::diag::codes::recipe as codes;
 use crate::view::recipe::Arch;
 use crate::view::recipe::fetch::FetchError;
 
+/// A command with which a user looks at what a failed step has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inside {
+    /// A shell in its container.
+    Container(String),
+    /// The files that it found, where the engine keeps nothing of a step that fails.
+    Before(String),
+}
+
 /// Why a build did not make a tree.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -46,7 +55,7 @@ pub enum BuildError {
         /// Where all output is.
         log: String,
         /// How to look inside.
-        inside: Option<String>,
+        inside: Option<Inside>,
     },
     /// A file of the build or of the cache.
     #[error(transparent)]
@@ -70,7 +79,7 @@ pub fn diagnostic(error: &BuildError) -> Diagnostic {
             ))
         }
         BuildError::Fetch(error) => of_fetch(error),
-        BuildError::Run { error, log, inside } => of_run(error, log, inside.as_deref()),
+        BuildError::Run { error, log, inside } => of_run(error, log, inside.as_ref()),
         BuildError::File(RunError::Full(_)) => full(&error.to_string()),
         BuildError::File(_) => Diagnostic::global_error(codes::BUILD_IO, error.to_string())
             .help("look at the rights of the folder, or choose another cache with --cache"),
@@ -97,7 +106,7 @@ fn of_fetch(error: &FetchError) -> Diagnostic {
     }
 }
 
-fn of_run(error: &RunError, log: &str, inside: Option<&str>) -> Diagnostic {
+fn of_run(error: &RunError, log: &str, inside: Option<&Inside>) -> Diagnostic {
     let ended = |tail: &[String]| -> String {
         let lines: String = tail.iter().map(|line| format!("\n  | {line}")).collect();
         if lines.is_empty() { String::new() } else { format!("; its last lines:{lines}") }
@@ -109,7 +118,10 @@ fn of_run(error: &RunError, log: &str, inside: Option<&str>) -> Diagnostic {
                 None => format!("{error}{}", ended(tail)),
             };
             let help = match inside {
-                Some(inside) => format!("all output is in {log}; to look inside: {inside}"),
+                Some(Inside::Container(command)) => format!("all output is in {log}; to look inside: {command}"),
+                Some(Inside::Before(command)) => {
+                    format!("all output is in {log}; to get the files as they were before this step: {command}")
+                }
                 None => format!("all output is in {log}"),
             };
             Diagnostic::global_error(codes::BUILD_FAILED, message).help(help)

@@ -11,6 +11,6 @@ mod run;
 
 pub use adapter::{Action, Engine, Job, Kind};
 pub use build::{BuildOptions, Built, build, write_context};
-pub use error::{BuildError, diagnostic};
+pub use error::{BuildError, Inside, diagnostic};
 pub use find::{Choice, check, find};
 pub use run::{Event, RunError};

@@ -14,6 +14,7 @@ mod script;
 mod source;
 mod spack;
 
+pub use containerfile::stage_before;
 pub use model::{
     Arch, BuildKind, Download, FolderFiles, How, Mirror, Origin, Package, Patch, PatchOrigin, Recipe, Source, Spack,
     SpackInstall, System,

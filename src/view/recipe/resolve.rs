@@ -45,36 +45,49 @@ pub fn resolve(
     diagnostics: &mut Diagnostics,
 ) -> Option<Recipe> {
     let mut context = Context { folder, pins, diagnostics };
-    match written {
-        BuildRecipe::Source(recipe) => {
-            let systems = systems(recipe.systems.as_ref(), &mut context)?;
-            let source = packages::resolve(recipe, &systems, &mut context)?;
-            Some(Recipe {
-                name: name.to_owned(),
-                description: text(recipe.description.as_ref()),
-                prefix: folder_name(recipe.prefix.as_ref(), PREFIX, &mut context),
-                views: folder_name(recipe.views.as_ref(), VIEWS, &mut context),
-                target: target(recipe.target.as_ref(), &mut context),
-                strip: recipe.strip.as_ref().is_none_or(|s| s.value),
-                systems,
-                not_checked: recipe.not_checked.as_ref().map(|t| t.value.clone()),
-                how: How::Source(source),
-            })
+    let common = Common::of(written);
+    let systems = systems(common.systems, &mut context)?;
+    let how = match written {
+        BuildRecipe::Source(recipe) => How::Source(packages::resolve(recipe, &systems, &mut context)?),
+        BuildRecipe::Spack(recipe) => How::Spack(spack(recipe, &systems, &mut context)),
+    };
+    Some(Recipe {
+        name: name.to_owned(),
+        description: text(common.description),
+        prefix: folder_name(common.prefix, PREFIX, &mut context),
+        views: folder_name(common.views, VIEWS, &mut context),
+        target: target(common.target, &mut context),
+        strip: common.strip.is_none_or(|strip| strip.value),
+        systems,
+        not_checked: common.not_checked.map(|text| text.value.clone()),
+        how,
+    })
+}
+
+/// Fields that both kinds have.
+struct Common<'a> {
+    description: Option<&'a Spanned<String>>,
+    systems: Option<&'a Spanned<Map<RecipeSystem>>>,
+    prefix: Option<&'a Spanned<String>>,
+    views: Option<&'a Spanned<String>>,
+    target: Option<&'a Spanned<Map<String>>>,
+    strip: Option<&'a Spanned<bool>>,
+    not_checked: Option<&'a Spanned<String>>,
+}
+
+impl<'a> Common<'a> {
+    fn of(written: &'a BuildRecipe) -> Self {
+        // Two records of the same fields: each kind is documented, and has its schema, by itself.
+        macro_rules! fields {
+            ($recipe:ident: $($field:ident),*) => { Self { $($field: $recipe.$field.as_ref()),* } };
         }
-        BuildRecipe::Spack(recipe) => {
-            let systems = systems(recipe.systems.as_ref(), &mut context)?;
-            let spack = spack(recipe, &systems, &mut context);
-            Some(Recipe {
-                name: name.to_owned(),
-                description: text(recipe.description.as_ref()),
-                prefix: folder_name(recipe.prefix.as_ref(), PREFIX, &mut context),
-                views: folder_name(recipe.views.as_ref(), VIEWS, &mut context),
-                target: target(recipe.target.as_ref(), &mut context),
-                strip: recipe.strip.as_ref().is_none_or(|s| s.value),
-                systems,
-                not_checked: recipe.not_checked.as_ref().map(|t| t.value.clone()),
-                how: How::Spack(spack),
-            })
+        match written {
+            BuildRecipe::Source(recipe) => {
+                fields!(recipe: description, systems, prefix, views, target, strip, not_checked)
+            }
+            BuildRecipe::Spack(recipe) => {
+                fields!(recipe: description, systems, prefix, views, target, strip, not_checked)
+            }
         }
     }
 }

@@ -129,10 +129,14 @@ fn downloads(packages: &[&Package], target: &Target<'_>) -> Vec<Download> {
     downloads
 }
 
+/// What the system puts in front of PATH. A script puts each in front, so the last of the list ends up first.
+pub(super) fn system_path(target: &Target<'_>) -> Vec<String> {
+    target.system.path.iter().rev().cloned().collect()
+}
+
 /// PATH of a step: programs of earlier packages, then what the system says; the first is asked first.
 fn path(earlier: &[Place<'_>], target: &Target<'_>) -> Vec<String> {
-    // The script puts each in front, so the last of the list ends up first.
-    let mut path: Vec<String> = target.system.path.iter().rev().cloned().collect();
+    let mut path = system_path(target);
     for folder in earlier.iter().map(|place| format!("{}/bin", place.prefix)) {
         if !path.contains(&folder) {
             path.push(folder);
@@ -306,6 +310,7 @@ fn contract(
     let script = target.scripts.render(
         "contract.sh",
         &context! {
+            path => system_path(target),
             software => target.recipe.prefix.clone(), views => target.recipe.views.clone(), removed,
             libraries => libraries.map(str::to_owned),
             strip => target.recipe.strip, spack => false, view => view.to_owned(), prefixes => join(prefixes),

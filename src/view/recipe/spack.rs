@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::model::{Spack, SpackInstall};
 use super::plan::{Parts, PlanError, Step, Target};
-use super::source::{archived, finish_step};
+use super::source::{archived, finish_step, system_path};
 use crate::bundle::yaml::to_yaml;
 use crate::model::words::join;
 
@@ -26,7 +26,7 @@ pub(super) fn parts(spack: &Spack, target: &Target<'_>) -> Result<Parts, PlanErr
         let values = context! {
             title => step.title.clone(),
             environment => minijinja::Value::from(minijinja::value::Serde(target.system.environment.iter().collect::<Vec<_>>())),
-            path => target.system.path.iter().rev().cloned().collect::<Vec<_>>(),
+            path => system_path(target),
             folder => None::<String>,
             source_setup => Some(format!("{}/share/spack/setup-env.sh", spack.root)),
             commands,
@@ -35,6 +35,7 @@ pub(super) fn parts(spack: &Spack, target: &Target<'_>) -> Result<Parts, PlanErr
         steps.push((step, script));
     }
     let contract = context! {
+        path => system_path(target),
         software => target.recipe.prefix.clone(), views => target.recipe.views.clone(), removed => Vec::<String>::new(),
         libraries => None::<String>, strip => target.recipe.strip, spack => true, view => None::<String>,
         prefixes => String::new(), archived => archived(target),

@@ -3,6 +3,9 @@
 set -euo pipefail
 export LC_ALL=C
 umask 022
+{% for folder in path %}
+PATH={{ folder|sh }}:$PATH
+{% endfor %}
 software={{ software|sh }}
 views={{ views|sh }}
 mkdir -p "$software" "$views"
