@@ -27,7 +27,7 @@ pub struct Companion {
 }
 
 /// What makes two descriptions the same object for an API server. No version: an object has one identity in all of them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectId {
     /// API group; empty for core objects.
     pub group: String,

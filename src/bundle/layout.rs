@@ -1,7 +1,7 @@
 //! Bundles and companions → [`FileTree`]. Pure: the same input gives the same bytes, whatever the order of its parts.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -135,8 +135,7 @@ fn check_objects(
     prepared: Vec<Prepared>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Prepared> {
-    // Asked and never gone through, so its order does not matter.
-    let mut seen: HashMap<ObjectId, &Bundle> = HashMap::new();
+    let mut seen: BTreeMap<ObjectId, &Bundle> = BTreeMap::new();
     for (_, bundle) in sorted {
         for id in bundle.objects.iter().map(ObjectId::of).chain(ObjectId::of_secret(bundle)) {
             let (id, first) = match seen.entry(id) {

@@ -1,6 +1,6 @@
 //! Rules between documents: two clusters, or a cluster and a companion, that would make one object.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::diag::codes::spec as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
@@ -9,8 +9,8 @@ use crate::spec::{Documents, MiniCluster, Spanned};
 
 /// Kind, namespace and name of an object.
 type Identity<'a> = (&'a str, String, String);
-/// Only asked, never gone through, so its order does not matter.
-type Objects<'a> = HashMap<Identity<'a>, Maker<'a>>;
+/// Who makes which object.
+type Objects<'a> = BTreeMap<Identity<'a>, Maker<'a>>;
 
 /// Who makes an object.
 struct Maker<'a> {
@@ -28,7 +28,7 @@ pub type NamedAlone<'a> = &'a dyn Fn(&MiniCluster) -> bool;
 #[must_use]
 pub fn check(documents: &Documents, namespace: &str, named_alone: NamedAlone<'_>) -> Diagnostics {
     let mut found = Diagnostics::new();
-    let mut clusters: HashMap<(String, &str), Span> = HashMap::new();
+    let mut clusters: BTreeMap<(String, &str), Span> = BTreeMap::new();
     let mut objects = Objects::new();
     for cluster in &documents.miniclusters {
         let Some(name) = cluster.metadata.name.as_ref().filter(|name| !name.value.is_empty()) else { continue };

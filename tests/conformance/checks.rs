@@ -224,7 +224,10 @@ impl Relation<'_> {
             "command-as-shell" => {
                 let words = words::split(&command);
                 if is_command {
-                    self.ours == &json!(["/bin/bash", "-c", command]) || words.is_some_and(|w| self.ours == &json!(w))
+                    let list = |v: &Value| v.as_array().cloned().unwrap_or_default();
+                    // A launcher's prefix stands before its command.
+                    let ends = |end: Value| list(self.ours).ends_with(&list(&end));
+                    ends(json!(["/bin/bash", "-c", command])) || words.is_some_and(|w| ends(json!(w)))
                 } else if self.path.ends_with(".mode") {
                     self.operator == "none" && matches!(self.ours.as_str(), Some("submit" | "launcher"))
                 } else {
@@ -239,7 +242,9 @@ impl Relation<'_> {
             _ => {
                 let (ours, operator) =
                     (self.ours.as_str().unwrap_or_default(), self.operator.as_str().unwrap_or_default());
-                runner["cores"].is_null() && format!("{operator} -o cpu-affinity=off").trim() == ours
+                let without = ours.replacen("-o cpu-affinity=off", "", 1);
+                let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+                runner["cores"].is_null() && without != ours && words(&without) == words(operator)
             }
         }
     }
@@ -257,14 +262,32 @@ impl Relation<'_> {
         let strict = self.spec["logging"]["strict"] == true;
         let timed = self.spec["logging"]["timed"] == true && self.path.starts_with("lead-without-time.");
         let moved = strict && view["mountPath"].as_str().is_some_and(|path| !path.is_empty() && path != "/mnt/flux");
+        // What follows a quote with a blank in it is a program that no image has.
+        let command = self.runner()["command"].as_str().unwrap_or_default().to_owned();
+        let quoted = strict && command.contains('"') && command.contains(' ');
         let collides = view["name"].as_str().is_some_and(|name| name.starts_with("wait-"));
         let operator = match self.path.rsplit('.').next() {
             Some("exit") => {
-                matches!(self.operator.as_i64(), Some(0..=2)) && self.ours.as_i64().is_none_or(|code| code <= 1)
+                matches!(self.operator.as_i64(), Some(0..=2 | 127)) && self.ours.as_i64().is_none_or(|code| code <= 1)
             }
             _ => self.operator.is_null() && !self.ours.is_null(),
         };
-        operator && (timed || moved || collides)
+        operator && (timed || moved || quoted || collides)
+    }
+
+    /// The operator leaves out hooks of a sidecar and its prefix; the code of what comes last is its exit code.
+    fn sidecar_hook(&self, container: &Value) -> bool {
+        let text = |field: &str| container["commands"][field].as_str().unwrap_or_default().to_owned();
+        let lines = |value: &Value| -> Vec<String> {
+            value.as_str().unwrap_or_default().lines().map(str::to_owned).collect()
+        };
+        let operator = lines(self.operator);
+        let more: Vec<String> = lines(self.ours).into_iter().filter(|line| !operator.contains(line)).collect();
+        let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
+        let prints = !more.is_empty() && more.iter().all(|line| hooks.iter().any(|hook| hook.contains(line)));
+        let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
+        let failed = self.path.ends_with(".exit") && !text("post").is_empty() && self.operator == &json!(0);
+        prints || prefixed || failed
     }
 
     fn run(&self, check: &str) -> bool {
@@ -290,7 +313,8 @@ impl Relation<'_> {
                     .unwrap_or_default()
                     .trim_start_matches("not found: ")
                     .to_owned();
-                (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(|t| t.contains(&by))
+                let named = |text: &String| text.contains(&by) || text.replace('"', "").contains(&by);
+                (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(named)
             }
             "set-up-prints" => {
                 let printed = self.operator.as_str().unwrap_or_default();
@@ -317,6 +341,22 @@ impl Relation<'_> {
                 self.ours == &json!(true) || (!ours.is_empty() && ours.lines().all(|line| post.contains(line)))
             }
             "wraps" => self.spec["flux"]["wrap"] == *self.ours,
+            "starts-the-broker" => {
+                let wraps = self.spec["flux"]["wrap"].as_str().is_some_and(|wrap| !wrap.is_empty());
+                let (ours, operator) = if wraps { ("start", "broker") } else { ("broker", "start") };
+                self.ours == ours && self.operator == operator
+            }
+            "private-copy" => {
+                let strict = self.spec["logging"]["strict"] == true;
+                let mode = |value: &Value| value["mode"].as_str().or_else(|| value.as_str()).map(str::to_owned);
+                let operators = mode(self.operator).is_some_and(|mode| mode == "0600");
+                operators && (mode(self.ours).is_some_and(|mode| mode == "0400") || (strict && self.ours.is_null()))
+            }
+            "tried-again" => match self.path.rsplit('.').next() {
+                Some("times") => self.operator == &json!(1) && self.ours == &json!(3),
+                Some("exit") => self.operator == &json!(1) && self.ours == &json!(0),
+                _ => self.operator.is_null() && self.ours == &json!(true),
+            },
             "waits-for-socket" => {
                 let waits =
                     self.path.contains("goshare-wait-fs") && self.ours.is_null() && operator.iter().any(|w| w == "-p");
@@ -325,13 +365,7 @@ impl Relation<'_> {
                 waits || (strict && stopped) || (strict && self.operator.is_null() && self.path.contains(".calls["))
             }
             "connects" => begins(&["flux", "proxy"]),
-            "sidecar-hook" => self.list("containers").iter().any(|c| {
-                let text = |field: &str| c["commands"][field].as_str().unwrap_or_default().to_owned();
-                let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
-                let prints = !ours.is_empty() && ours.lines().all(|line| hooks.iter().any(|hook| hook.contains(line)));
-                let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
-                prints || prefixed
-            }),
+            "sidecar-hook" => self.list("containers").iter().any(|c| self.sidecar_hook(c)),
             other => panic!("differences.toml: unknown check {other}"),
         }
     }
