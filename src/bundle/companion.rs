@@ -40,27 +40,53 @@ pub struct ObjectId {
 }
 
 impl ObjectId {
-    /// The id of a rendered object.
-    #[must_use]
-    pub fn of(object: &Object) -> Self {
-        Self::new(object.api_version(), object.kind(), object.namespace(), object.name())
-    }
-
     /// The id of the Secret that a bundle carries, if it does.
     #[must_use]
     pub fn of_secret(bundle: &Bundle) -> Option<Self> {
+        ObjectKey::of_secret(bundle).map(ObjectKey::id)
+    }
+
+    fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+        ObjectKey::new(api_version, kind, namespace, name).id()
+    }
+
+    /// To look it up.
+    pub(super) fn key(&self) -> ObjectKey<'_> {
+        ObjectKey { name: &self.name, namespace: &self.namespace, kind: &self.kind, group: &self.group }
+    }
+}
+
+/// An [`ObjectId`] in borrowed parts. What differs most stands first: the ids of thousands of objects are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ObjectKey<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    kind: &'a str,
+    group: &'a str,
+}
+
+impl<'a> ObjectKey<'a> {
+    /// Of a rendered object.
+    pub(super) fn of(object: &'a Object) -> Self {
+        Self::new(object.api_version(), object.kind(), object.namespace(), object.name())
+    }
+
+    /// Of the Secret that a bundle carries, if it does.
+    pub(super) fn of_secret(bundle: &'a Bundle) -> Option<Self> {
         // A SealedSecret stands for the Secret of its name: there is no second one either way.
         bundle.secret.name().map(|name| Self::new("v1", "Secret", bundle.namespace.as_deref(), name))
     }
 
-    fn new(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Self {
+    fn new(api_version: &'a str, kind: &'a str, namespace: Option<&'a str>, name: &'a str) -> Self {
         let namespace = if is_cluster_wide(kind) { "" } else { namespace.unwrap_or(names::DEFAULT_FOLDER) };
-        Self {
-            group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
-            kind: kind.to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self { name, namespace, kind, group: api_version.split_once('/').map_or("", |(group, _)| group) }
+    }
+
+    /// The id itself.
+    pub(super) fn id(self) -> ObjectId {
+        let Self { name, namespace, kind, group } = self;
+        let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
+        ObjectId { group, kind, namespace, name }
     }
 }
 

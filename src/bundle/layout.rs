@@ -1,6 +1,5 @@
 //! Bundles and companions → [`FileTree`]. Pure: the same input gives the same bytes, whatever the order of its parts.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
@@ -9,7 +8,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::cipher::{CipherKind, Leeway};
-use super::companion::{self, Companion, ObjectId, Prepared};
+use super::companion::{self, Companion, ObjectId, ObjectKey, Prepared};
 use super::index::{INDEX_FILE, Index};
 use super::names::{self, COMPANIONS_FOLDER, KUSTOMIZATION_FILE};
 use super::tree::{FileTree, Folder, order};
@@ -135,22 +134,17 @@ fn check_objects(
     prepared: Vec<Prepared>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Prepared> {
-    let mut seen: BTreeMap<ObjectId, &Bundle> = BTreeMap::new();
+    let mut seen: BTreeMap<ObjectKey<'_>, &Bundle> = BTreeMap::new();
     for (_, bundle) in sorted {
-        for id in bundle.objects.iter().map(ObjectId::of).chain(ObjectId::of_secret(bundle)) {
-            let (id, first) = match seen.entry(id) {
-                Entry::Vacant(place) => {
-                    place.insert(bundle);
-                    continue;
-                }
-                Entry::Occupied(mut place) => (place.key().clone(), place.insert(bundle)),
-            };
-            let shared = ObjectId::of_secret(bundle).as_ref() == Some(&id) && first.secret == bundle.secret;
+        for key in bundle.objects.iter().map(ObjectKey::of).chain(ObjectKey::of_secret(bundle)) {
+            let Some(first) = seen.insert(key, bundle) else { continue };
+            let shared = ObjectKey::of_secret(bundle) == Some(key) && first.secret == bundle.secret;
             if shared || folder_of(first) == folder_of(bundle) {
                 continue;
             }
             let message = format!(
-                "{id} would be made by {} ({}) and by {} ({})",
+                "{} would be made by {} ({}) and by {} ({})",
+                key.id(),
                 first.title(),
                 first.source.path,
                 bundle.title(),
@@ -165,7 +159,7 @@ fn check_objects(
     }
     let mut merged: Vec<Prepared> = Vec::new();
     for companion in prepared {
-        if let Some(bundle) = seen.get(&companion.id) {
+        if let Some(bundle) = seen.get(&companion.id.key()) {
             let message = format!(
                 "{} in {} is also made by MiniCluster {} ({})",
                 companion.id,

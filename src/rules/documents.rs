@@ -7,8 +7,8 @@ use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::spec::minicluster::Container;
 use crate::spec::{Documents, MiniCluster, Spanned};
 
-/// Kind, namespace and name of an object.
-type Identity<'a> = (&'a str, String, String);
+/// Name, namespace and kind of an object: what differs most stands first, because thousands are compared.
+type Identity<'a> = (String, String, &'a str);
 /// Who makes which object.
 type Objects<'a> = BTreeMap<Identity<'a>, Maker<'a>>;
 
@@ -54,7 +54,7 @@ pub fn check(documents: &Documents, namespace: &str, named_alone: NamedAlone<'_>
             }
             let message = format!(
                 "{} `{}` is {} here and {} of cluster `{}`",
-                identity.0, identity.2, maker.what, first.what, first.cluster
+                identity.2, identity.0, maker.what, first.what, first.cluster
             );
             let diagnostic = Diagnostic::error(codes::SERVICE_CLAIMED, maker.span, message);
             let diagnostic = diagnostic.help("rename one of them, or put the clusters into different namespaces");
@@ -83,7 +83,7 @@ fn companions(
         if text("/apiVersion") != Some(group) {
             continue;
         }
-        let clash = objects.get(&(kind, place.to_owned(), name.to_owned()));
+        let clash = objects.get(&(name.to_owned(), place.to_owned(), kind));
         if let Some(maker) = clash.filter(|maker| !named_alone(maker.document)) {
             let span = companion.places.get("/metadata/name").copied().unwrap_or(companion.span);
             let message = format!("{kind} `{name}` has the name of {} of cluster `{}`", maker.what, maker.cluster);
@@ -110,7 +110,7 @@ fn made_by<'a>(cluster: &'a MiniCluster, default_namespace: &str) -> Vec<(Identi
     let spec = &cluster.spec.value;
     let mut made = Vec::new();
     let mut add = |kind, object: String, span, what| {
-        made.push(((kind, namespace.clone(), object), Maker { document: cluster, span, cluster: &name.value, what }));
+        made.push(((object, namespace.clone(), kind), Maker { document: cluster, span, cluster: &name.value, what }));
     };
     add("Job", name.value.clone(), name.span, "the Job");
     let headless = spec.network.as_ref().and_then(|network| network.value.headless_name.as_ref());

@@ -45,6 +45,8 @@ fn saved_inspected_verified() {
     let other = format!("sha256:{}", "0".repeat(64));
     let said = sandbox.run(&["archive", "verify", "site.tar", "--expect", &other]).exits(1).stderr;
     assert!(said.contains("error[FG912]: site.tar: it is another archive"), "{said}");
+    let said = sandbox.run(&["archive", "verify", "sit.tar"]).exits(1).stderr;
+    assert!(said.contains("cannot read sit.tar: No such file"), "a misspelt file is no registry: {said}");
     let text = sandbox.run(&["archive", "inspect", "site.tar"]).exits(0).stdout;
     for part in ["  default/a\n", "  rockylinux:9 sha256:", "    linux/arm64", "docker load takes"] {
         assert!(text.contains(part), "{part}\n{text}");

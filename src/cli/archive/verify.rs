@@ -90,9 +90,9 @@ pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     Ok(Exit::Ok)
 }
 
-/// The registry that is meant, when there is no such file.
+/// The registry that is meant, when there is no such file. A single word without a port is a misspelt file.
 fn registry(name: &Path) -> Option<Prefix> {
-    let text = name.to_str().filter(|_| !name.exists())?;
+    let text = name.to_str().filter(|text| !name.exists() && text.contains(['/', ':']))?;
     Prefix::parse(text).ok()
 }
 
