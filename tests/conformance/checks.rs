@@ -278,9 +278,8 @@ impl Relation<'_> {
     /// The operator leaves out hooks of a sidecar and its prefix; the code of what comes last is its exit code.
     fn sidecar_hook(&self, container: &Value) -> bool {
         let text = |field: &str| container["commands"][field].as_str().unwrap_or_default().to_owned();
-        let lines = |value: &Value| -> Vec<String> {
-            value.as_str().unwrap_or_default().lines().map(str::to_owned).collect()
-        };
+        let lines =
+            |value: &Value| -> Vec<String> { value.as_str().unwrap_or_default().lines().map(str::to_owned).collect() };
         let operator = lines(self.operator);
         let more: Vec<String> = lines(self.ours).into_iter().filter(|line| !operator.contains(line)).collect();
         let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
@@ -288,6 +287,23 @@ impl Relation<'_> {
         let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
         let failed = self.path.ends_with(".exit") && !text("post").is_empty() && self.operator == &json!(0);
         prints || prefixed || failed
+    }
+
+    /// A call of the batch script: waiting for all jobs, or a job with the document's own command and without pins.
+    fn batch_jobs(&self, operator: &[String]) -> bool {
+        let list = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(|w| w.as_str().map(str::to_owned)).collect()
+        };
+        let ours = list(if self.ours.is_array() { self.ours } else { &self.ours["argv"] });
+        let operator = if self.operator.is_array() { list(self.operator) } else { operator.to_vec() };
+        if ours == ["job", "wait", "--all"] {
+            return operator.is_empty();
+        }
+        let submit = self.spec["flux"]["submitCommand"].as_str().is_some_and(|command| !command.is_empty());
+        let job = |words: &[String]| words.iter().any(|word| word == "waitable");
+        let plain = ours.join(" ").replacen("-o cpu-affinity=off ", "", 1);
+        let pins = plain != ours.join(" ") && plain == operator.join(" ");
+        pins || (submit && (job(&ours) || job(&operator)))
     }
 
     fn run(&self, check: &str) -> bool {
@@ -352,7 +368,13 @@ impl Relation<'_> {
                 let operators = mode(self.operator).is_some_and(|mode| mode == "0600");
                 operators && (mode(self.ours).is_some_and(|mode| mode == "0400") || (strict && self.ours.is_null()))
             }
+            "batch-jobs" => self.batch_jobs(&operator),
             "tried-again" => match self.path.rsplit('.').next() {
+                _ if self.path.starts_with("lead") => {
+                    self.spec["flux"]["bursting"]["leadBroker"].is_object()
+                        && self.ours.as_u64() > self.operator.as_u64()
+                }
+                _ if self.spec["flux"]["completeWorkers"] != true => false,
                 Some("times") => self.operator == &json!(1) && self.ours == &json!(3),
                 Some("exit") => self.operator == &json!(1) && self.ours == &json!(0),
                 _ => self.operator.is_null() && self.ours == &json!(true),
