@@ -237,7 +237,9 @@ impl Relation<'_> {
             }
             "not-run" => {
                 let words = self.operator.as_array().cloned().unwrap_or_default();
-                !is_command || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
+                !is_command
+                    || runner["batch"] == true
+                    || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
             }
             _ => {
                 let (ours, operator) =
@@ -262,9 +264,10 @@ impl Relation<'_> {
         let strict = self.spec["logging"]["strict"] == true;
         let timed = self.spec["logging"]["timed"] == true && self.path.starts_with("lead-without-time.");
         let moved = strict && view["mountPath"].as_str().is_some_and(|path| !path.is_empty() && path != "/mnt/flux");
-        // What follows a quote with a blank in it is a program that no image has.
+        // What follows a quote with a blank in it is a program that no image has; variables of a script are set nowhere.
         let command = self.runner()["command"].as_str().unwrap_or_default().to_owned();
-        let quoted = strict && command.contains('"') && command.contains(' ');
+        let script = self.runner()["commands"]["script"].as_str().unwrap_or_default().to_owned();
+        let quoted = strict && (command.contains('"') && command.contains(' ') || script.contains('$'));
         let collides = view["name"].as_str().is_some_and(|name| name.starts_with("wait-"));
         let operator = match self.path.rsplit('.').next() {
             Some("exit") => {
@@ -281,9 +284,10 @@ impl Relation<'_> {
         let lines =
             |value: &Value| -> Vec<String> { value.as_str().unwrap_or_default().lines().map(str::to_owned).collect() };
         let operator = lines(self.operator);
-        let more: Vec<String> = lines(self.ours).into_iter().filter(|line| !operator.contains(line)).collect();
+        let ours = lines(self.ours);
         let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
-        let prints = !more.is_empty() && more.iter().all(|line| hooks.iter().any(|hook| hook.contains(line)));
+        let known = |line: &String| operator.contains(line) || hooks.iter().any(|hook| hook.contains(line.as_str()));
+        let prints = ours.len() > operator.len() && ours.iter().all(known);
         let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
         let failed = self.path.ends_with(".exit") && !text("post").is_empty() && self.operator == &json!(0);
         prints || prefixed || failed
@@ -330,7 +334,9 @@ impl Relation<'_> {
                     .trim_start_matches("not found: ")
                     .to_owned();
                 let named = |text: &String| text.contains(&by) || text.replace('"', "").contains(&by);
-                (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(named)
+                (texts.iter().any(|t| ends(t)) || quoted)
+                    && (!words.is_empty() || by.is_empty())
+                    && texts.iter().any(named)
             }
             "set-up-prints" => {
                 let printed = self.operator.as_str().unwrap_or_default();
