@@ -114,13 +114,13 @@ image_with_flux() {
 start_podlet() {
     "$podlet" run --kubeconfig "$KUBECONFIG" --state "$state" --view-dir "$work/view" >> "$work/podlet.log" 2>&1 &
     podlet_pid=$!
-    within 60 test -e "$state/ready"
+    within 300 test -e "$state/ready"
 }
 
 # namespace NAME: made, and with its service account, without which no pod can be.
 namespace() {
     kubectl create namespace "$1" >/dev/null 2>&1 || true
-    within 60 kubectl -n "$1" get serviceaccount default
+    within 300 kubectl -n "$1" get serviceaccount default
 }
 
 # A loopback port that nothing listens on. Between 10000 and 20000: the kernel gives those to no outgoing connection, and
@@ -155,7 +155,7 @@ start_gate() {
     rm -f "$gate_shut"
     "$tools/tcp-gate" "$gate_port" "$1" "$2" "$3" "$gate_shut" &
     gate_pid=$!
-    within 60 bash -c "true > /dev/tcp/127.0.0.1/$gate_port"
+    within 300 bash -c "true > /dev/tcp/127.0.0.1/$gate_port"
 }
 
 # killed_at_gate COMMAND...: the command is killed when the gate has closed; that it ends before is an error.

@@ -1,4 +1,4 @@
-//! Fuzz targets of flux-gen. `cargo +nightly fuzz run idset` fuzzes; without `cargo fuzz`,
+//! Fuzz targets of flux-gen. `cargo fuzz run -s none idset` fuzzes; without `cargo fuzz`,
 //! `cargo run --bin idset FILE…` runs the target over files.
 
 pub mod targets;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub fn replay(target: targets::Target) -> ExitCode {
     let files: Vec<_> = std::env::args_os().skip(1).collect();
     if files.is_empty() {
-        eprintln!("give files to run the target over, or use: cargo +nightly fuzz run NAME");
+        eprintln!("give files to run the target over, or use: cargo fuzz run -s none NAME");
         return ExitCode::from(2);
     }
     for file in files {

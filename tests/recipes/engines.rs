@@ -61,8 +61,8 @@ packages:
 ";
 
 /// An error as users see it.
-fn shown(error: engine::BuildError) -> String {
-    let told = diagnostic(&error);
+fn shown(error: &engine::BuildError) -> String {
+    let told = diagnostic(error);
     format!("{}: {} ({})", told.code.id, told.message, told.help.unwrap())
 }
 
@@ -124,7 +124,7 @@ impl Bench {
         let fetcher = fetcher(&self.cache(), Vec::new());
         let mut events = Vec::new();
         let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
-        let built = built.map_err(shown)?;
+        let built = built.map_err(|error| shown(&error))?;
         Ok((fs::read_to_string(built.tree).unwrap(), events))
     }
 
@@ -136,7 +136,7 @@ impl Bench {
             BuildOptions { cache: self.cache(), engine: self.engine(), jobs: 3, allow_emulation: false, again: false };
         let mut events = Vec::new();
         let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
-        (built.map_err(shown), events)
+        (built.map_err(|error| shown(&error)), events)
     }
 
     fn log(&self) -> String {
@@ -310,6 +310,35 @@ fn two_builds_of_one_key_share_the_work() {
     });
     let made = built.lock().unwrap().iter().filter(|b| **b).count();
     assert_eq!(made, 1, "{}", bench.log());
+}
+
+/// Each waits in its step until the other has come to its own, so one after the other they would never end.
+#[test]
+fn builds_of_different_keys_run_side_by_side() {
+    let bench = Bench::new(Kind::Podman);
+    bench.fault(
+        "build touch \"$here/in-$$\"; n=0; while [ $(ls \"$here\" | grep -c '^in-') -lt 2 ]; do \
+         n=$((n+1)); [ $n -lt 1200 ] || exit 9; sleep 0.05; done",
+    );
+    let plans = ["\"1\"", "\"2\""].map(|version| bench.plan(&RECIPE.replace("\"1\"", version)));
+    assert_eq!(plans[0].system_key, plans[1].system_key);
+    std::thread::scope(|scope| {
+        for plan in &plans {
+            scope.spawn(|| {
+                let options = BuildOptions {
+                    cache: bench.cache(),
+                    engine: bench.engine(),
+                    jobs: 1,
+                    allow_emulation: false,
+                    again: false,
+                };
+                let fetcher = fetcher(&bench.cache(), Vec::new());
+                engine::build(plan, &bench.recipe(), &fetcher, &options, &mut |_| {}, &mut |_, _| {}).unwrap();
+            });
+        }
+    });
+    let systems = bench.log().lines().filter(|line| line.starts_with("commit ")).count();
+    assert_eq!(systems, 1, "the system's packages are installed once: {}", bench.log());
 }
 
 /// The program killed in the middle of a build: its watchdog removes the container and the files.
