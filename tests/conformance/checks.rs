@@ -278,9 +278,8 @@ impl Relation<'_> {
     /// The operator leaves out hooks of a sidecar and its prefix; the code of what comes last is its exit code.
     fn sidecar_hook(&self, container: &Value) -> bool {
         let text = |field: &str| container["commands"][field].as_str().unwrap_or_default().to_owned();
-        let lines = |value: &Value| -> Vec<String> {
-            value.as_str().unwrap_or_default().lines().map(str::to_owned).collect()
-        };
+        let lines =
+            |value: &Value| -> Vec<String> { value.as_str().unwrap_or_default().lines().map(str::to_owned).collect() };
         let operator = lines(self.operator);
         let more: Vec<String> = lines(self.ours).into_iter().filter(|line| !operator.contains(line)).collect();
         let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);

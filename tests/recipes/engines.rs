@@ -61,8 +61,8 @@ packages:
 ";
 
 /// An error as users see it.
-fn shown(error: engine::BuildError) -> String {
-    let told = diagnostic(&error);
+fn shown(error: &engine::BuildError) -> String {
+    let told = diagnostic(error);
     format!("{}: {} ({})", told.code.id, told.message, told.help.unwrap())
 }
 
@@ -124,7 +124,7 @@ impl Bench {
         let fetcher = fetcher(&self.cache(), Vec::new());
         let mut events = Vec::new();
         let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
-        let built = built.map_err(shown)?;
+        let built = built.map_err(|error| shown(&error))?;
         Ok((fs::read_to_string(built.tree).unwrap(), events))
     }
 
@@ -136,7 +136,7 @@ impl Bench {
             BuildOptions { cache: self.cache(), engine: self.engine(), jobs: 3, allow_emulation: false, again: false };
         let mut events = Vec::new();
         let built = engine::build(&plan, &self.recipe(), &fetcher, &options, &mut |e| events.push(e), &mut |_, _| {});
-        (built.map_err(shown), events)
+        (built.map_err(|error| shown(&error)), events)
     }
 
     fn log(&self) -> String {
