@@ -20,8 +20,8 @@ use crate::oci::Digest;
 use crate::oci::kept::mark_used;
 use crate::oci::layout::Removed;
 
-/// Raised when anything changes that decides a layer's bytes and is not in the key.
-const FORMAT: u32 = 1;
+/// Raised when anything changes that decides a layer's bytes and is not in the key, or when other facts are read of programs.
+const FORMAT: u32 = 2;
 
 /// Raised when other facts are read of an image, or in another way.
 const FACTS: u32 = 1;

@@ -117,12 +117,20 @@ impl File {
         Ok(())
     }
 
-    /// Bytes at an address of memory.
+    /// Bytes at an address of memory, as many as there are. They may be those of several segments: patchelf, which Spack and
+    /// makers of wheels use too, puts tables where two meet.
     fn at_address(&self, programs: &[ProgramHeader], address: u64, size: u64) -> io::Result<Option<Vec<u8>>> {
-        match offset_of(programs, address) {
-            Some((offset, left)) => self.bytes(offset, size.min(left)),
-            None => Ok(None),
+        let size = size.min(LARGEST);
+        let mut found = Vec::new();
+        while let Some(missing) = size.checked_sub(found.len() as u64).filter(|missing| *missing > 0) {
+            let place = address.checked_add(found.len() as u64).and_then(|at| offset_of(programs, at));
+            let Some((offset, left)) = place else { break };
+            match self.bytes(offset, missing.min(left))? {
+                Some(bytes) if !bytes.is_empty() => found.extend(bytes),
+                _ => break,
+            }
         }
+        Ok((!found.is_empty()).then_some(found))
     }
 
     /// The newest `GLIBC_` version that is needed (`Elf_Verneed`, `Elf_Vernaux` of the gABI supplements: 16 bytes each, for
@@ -135,8 +143,7 @@ impl File {
         context: Ctx,
         string: &dyn Fn(u64) -> String,
     ) -> io::Result<Option<Glibc>> {
-        let Some((_, left)) = offset_of(programs, address) else { return Ok(None) };
-        let Some(bytes) = self.at_address(programs, address, left.min(1 << 20))? else { return Ok(None) };
+        let Some(bytes) = self.at_address(programs, address, 1 << 20)? else { return Ok(None) };
         let half = |at: usize| bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map(|b| number16(context, b));
         let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(|b| number32(context, b));
         let mut newest = None;
@@ -289,6 +296,31 @@ mod tests {
             let EntryKind::File(content) = &entry.kind else { unreachable!() };
             assert_eq!(read(content).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn tables_that_lie_in_two_segments() {
+        let bytes: Vec<u8> = (0..64).collect();
+        let entry = Entry::made(&bytes, 0o755);
+        let EntryKind::File(content) = &entry.kind else { unreachable!() };
+        let file = File { reader: content.open().unwrap(), size: content.size };
+        let segment = |address, offset, size| {
+            let mut header = ProgramHeader::new();
+            (header.p_type, header.p_vaddr, header.p_offset, header.p_filesz) = (PT_LOAD, address, offset, size);
+            header
+        };
+        // The second goes on in memory where the first ends, from elsewhere in the file; a hole is behind it.
+        let programs = [segment(0x1000, 0, 16), segment(0x1010, 32, 16), segment(0x1030, 48, 16)];
+        for (address, size, expect) in [
+            (0x1000, 4, Some(vec![0, 1, 2, 3])),
+            (0x100e, 4, Some(vec![14, 15, 32, 33])),
+            (0x101e, 9, Some(vec![46, 47])),
+            (0x1020, 1, None),
+            (u64::MAX, u64::MAX, None),
+        ] {
+            assert_eq!(file.at_address(&programs, address, size).unwrap(), expect, "{address:x}");
+        }
+        assert_eq!(file.at_address(&[segment(0, 60, 16)], 0, 8).unwrap(), None, "behind the end of the file");
     }
 
     #[test]

@@ -237,7 +237,9 @@ impl Relation<'_> {
             }
             "not-run" => {
                 let words = self.operator.as_array().cloned().unwrap_or_default();
-                !is_command || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
+                !is_command
+                    || runner["batch"] == true
+                    || words.iter().filter_map(Value::as_str).all(|w| command.contains(w) || w.starts_with('/'))
             }
             _ => {
                 let (ours, operator) =
@@ -262,9 +264,10 @@ impl Relation<'_> {
         let strict = self.spec["logging"]["strict"] == true;
         let timed = self.spec["logging"]["timed"] == true && self.path.starts_with("lead-without-time.");
         let moved = strict && view["mountPath"].as_str().is_some_and(|path| !path.is_empty() && path != "/mnt/flux");
-        // What follows a quote with a blank in it is a program that no image has.
+        // What follows a quote with a blank in it is a program that no image has; variables of a script are set nowhere.
         let command = self.runner()["command"].as_str().unwrap_or_default().to_owned();
-        let quoted = strict && command.contains('"') && command.contains(' ');
+        let script = self.runner()["commands"]["script"].as_str().unwrap_or_default().to_owned();
+        let quoted = strict && (command.contains('"') && command.contains(' ') || script.contains('$'));
         let collides = view["name"].as_str().is_some_and(|name| name.starts_with("wait-"));
         let operator = match self.path.rsplit('.').next() {
             Some("exit") => {
@@ -281,12 +284,30 @@ impl Relation<'_> {
         let lines =
             |value: &Value| -> Vec<String> { value.as_str().unwrap_or_default().lines().map(str::to_owned).collect() };
         let operator = lines(self.operator);
-        let more: Vec<String> = lines(self.ours).into_iter().filter(|line| !operator.contains(line)).collect();
+        let ours = lines(self.ours);
         let hooks = ["pre", "brokerPre", "workerPre", "script"].map(text);
-        let prints = !more.is_empty() && more.iter().all(|line| hooks.iter().any(|hook| hook.contains(line)));
+        let known = |line: &String| operator.contains(line) || hooks.iter().any(|hook| hook.contains(line.as_str()));
+        let prints = ours.len() > operator.len() && ours.iter().all(known);
         let prefixed = !text("prefix").is_empty() && !self.path.ends_with(".user");
         let failed = self.path.ends_with(".exit") && !text("post").is_empty() && self.operator == &json!(0);
         prints || prefixed || failed
+    }
+
+    /// A call of the batch script: waiting for all jobs, or a job with the document's own command and without pins.
+    fn batch_jobs(&self, operator: &[String]) -> bool {
+        let list = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(|w| w.as_str().map(str::to_owned)).collect()
+        };
+        let ours = list(if self.ours.is_array() { self.ours } else { &self.ours["argv"] });
+        let operator = if self.operator.is_array() { list(self.operator) } else { operator.to_vec() };
+        if ours == ["job", "wait", "--all"] {
+            return operator.is_empty();
+        }
+        let submit = self.spec["flux"]["submitCommand"].as_str().is_some_and(|command| !command.is_empty());
+        let job = |words: &[String]| words.iter().any(|word| word == "waitable");
+        let plain = ours.join(" ").replacen("-o cpu-affinity=off ", "", 1);
+        let pins = plain != ours.join(" ") && plain == operator.join(" ");
+        pins || (submit && (job(&ours) || job(&operator)))
     }
 
     fn run(&self, check: &str) -> bool {
@@ -313,7 +334,9 @@ impl Relation<'_> {
                     .trim_start_matches("not found: ")
                     .to_owned();
                 let named = |text: &String| text.contains(&by) || text.replace('"', "").contains(&by);
-                (texts.iter().any(|t| ends(t)) || quoted) && !words.is_empty() && texts.iter().any(named)
+                (texts.iter().any(|t| ends(t)) || quoted)
+                    && (!words.is_empty() || by.is_empty())
+                    && texts.iter().any(named)
             }
             "set-up-prints" => {
                 let printed = self.operator.as_str().unwrap_or_default();
@@ -351,7 +374,13 @@ impl Relation<'_> {
                 let operators = mode(self.operator).is_some_and(|mode| mode == "0600");
                 operators && (mode(self.ours).is_some_and(|mode| mode == "0400") || (strict && self.ours.is_null()))
             }
+            "batch-jobs" => self.batch_jobs(&operator),
             "tried-again" => match self.path.rsplit('.').next() {
+                _ if self.path.starts_with("lead") => {
+                    self.spec["flux"]["bursting"]["leadBroker"].is_object()
+                        && self.ours.as_u64() > self.operator.as_u64()
+                }
+                _ if self.spec["flux"]["completeWorkers"] != true => false,
                 Some("times") => self.operator == &json!(1) && self.ours == &json!(3),
                 Some("exit") => self.operator == &json!(1) && self.ours == &json!(0),
                 _ => self.operator.is_null() && self.ours == &json!(true),

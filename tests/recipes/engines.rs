@@ -312,6 +312,35 @@ fn two_builds_of_one_key_share_the_work() {
     assert_eq!(made, 1, "{}", bench.log());
 }
 
+/// Each waits in its step until the other has come to its own, so one after the other they would never end.
+#[test]
+fn builds_of_different_keys_run_side_by_side() {
+    let bench = Bench::new(Kind::Podman);
+    bench.fault(
+        "build touch \"$here/in-$$\"; n=0; while [ $(ls \"$here\" | grep -c '^in-') -lt 2 ]; do \
+         n=$((n+1)); [ $n -lt 1200 ] || exit 9; sleep 0.05; done",
+    );
+    let plans = ["\"1\"", "\"2\""].map(|version| bench.plan(&RECIPE.replace("\"1\"", version)));
+    assert_eq!(plans[0].system_key, plans[1].system_key);
+    std::thread::scope(|scope| {
+        for plan in &plans {
+            scope.spawn(|| {
+                let options = BuildOptions {
+                    cache: bench.cache(),
+                    engine: bench.engine(),
+                    jobs: 1,
+                    allow_emulation: false,
+                    again: false,
+                };
+                let fetcher = fetcher(&bench.cache(), Vec::new());
+                engine::build(plan, &bench.recipe(), &fetcher, &options, &mut |_| {}, &mut |_, _| {}).unwrap();
+            });
+        }
+    });
+    let systems = bench.log().lines().filter(|line| line.starts_with("commit ")).count();
+    assert_eq!(systems, 1, "the system's packages are installed once: {}", bench.log());
+}
+
 /// The program killed in the middle of a build: its watchdog removes the container and the files.
 #[test]
 fn a_killed_program_leaves_nothing() {

@@ -107,7 +107,8 @@ YAML
 outside_static() {
     local built
     built=$(dirname "$flux_gen")
-    rustc --edition 2024 --crate-name flux_gen_static --crate-type bin "$repo/src/main.rs" -o "$1" \
+    printf 'fn main() -> std::process::ExitCode { flux_gen::cli::main() }\n' > "$work/static.rs"
+    rustc --edition 2024 --crate-name flux_gen_static --crate-type bin "$work/static.rs" -o "$1" \
         --extern "flux_gen=$built/libflux_gen.rlib" -L "dependency=$built/deps" -C target-feature=+crt-static -C strip=symbols
 }
 

@@ -185,7 +185,7 @@ fn in_engine(
 ) -> Result<PathBuf, BuildError> {
     let engine = &options.engine;
     let job = Job::new(plan, work, options.jobs);
-    let _system_lock = cache.lock(&format!("system-{}", plan.system_key), events)?;
+    let mut system_lock = Some(cache.lock(&format!("system-{}", plan.system_key), events)?);
     let log = cache.logs.join(format!("{}.log", plan.key));
     let mut runner = Runner::new(&log, events).map_err(BuildError::File)?;
     let cleanup = engine.cleanup(&job);
@@ -193,7 +193,7 @@ fn in_engine(
     // Containers of an earlier run that failed or was cut off.
     clean(&mut runner, &cleanup);
     let made = work.join("out/tree.tar");
-    let done = commands(engine, &job, &made, &mut runner);
+    let done = commands(engine, &job, &made, &mut runner, &mut system_lock);
     if let Err((mut error, container)) = done {
         // After a failed step its container stays, so that one can look inside.
         let failed = matches!(error, RunError::Failed { .. });
@@ -234,14 +234,22 @@ fn clean(runner: &mut Runner<'_>, commands: &[Vec<String>]) {
     }
 }
 
-/// Runs all commands; an error comes with the container that it happened in.
-fn commands(engine: &Engine, job: &Job, tree: &Path, runner: &mut Runner<'_>) -> Result<(), (RunError, String)> {
+/// Runs all commands; an error comes with the container that it happened in. Others may build on the same system as soon as
+/// its image is there: then the lock is given back.
+fn commands(
+    engine: &Engine,
+    job: &Job,
+    tree: &Path,
+    runner: &mut Runner<'_>,
+    system_lock: &mut Option<File>,
+) -> Result<(), (RunError, String)> {
     let there = engine.has_system(job).is_some_and(|probe| runner.succeeds(&probe));
     if !there {
         for action in engine.make_system(job) {
             perform(&action, tree, runner).map_err(|e| (e, job.system_container.clone()))?;
         }
     }
+    drop(system_lock.take());
     for action in engine.build(job) {
         perform(&action, tree, runner).map_err(|e| (e, job.container.clone()))?;
     }
