@@ -98,7 +98,8 @@ pub fn gather(store: &Store, needs: &BTreeMap<CertificateNeed, Want>, missing: M
         }
     };
     // To see whether two keys belong together takes longer than all else here.
-    let read = |(need, want): (&CertificateNeed, &Want)| if want.inline.is_some() { Ok(None) } else { store.read(need) };
+    let read =
+        |(need, want): (&CertificateNeed, &Want)| if want.inline.is_some() { Ok(None) } else { store.read(need) };
     let stored: Vec<_> = needs.par_iter().map(read).collect();
     let mut unrecorded = BTreeMap::new();
     let search = Search { store, record: &record, missing, now };
