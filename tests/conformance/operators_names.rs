@@ -17,7 +17,7 @@ pub fn refused(message: &Value, facts: &Facts<'_>) -> bool {
     let services = list(&spec["services"]);
     let name = facts.words.get("name").map(String::as_str).unwrap_or_default();
     let view = facts.words.get("view").map(String::as_str).unwrap_or_default();
-    let volumes: Vec<(&String, &Value)> = containers.iter().chain(&services).flat_map(|c| volumes_of(c)).collect();
+    let volumes: Vec<(&String, &Value)> = containers.iter().chain(&services).flat_map(volumes_of).collect();
     let about = |part: &str, problem: &str| message.contains(part) && message.contains(problem);
     let is_own = |volume: &str| OWN_VOLUMES.contains(&volume) || volume == format!("{name}-entrypoint");
     if about(".volumes[", ".name: Duplicate value") {
