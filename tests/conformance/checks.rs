@@ -45,6 +45,12 @@ pub fn holds(check: &str, difference: &Difference, facts: &Facts<'_>) -> bool {
         | "medium-as-written" => of.mount(check),
         "job-archive" | "same-hosts" | "burst-defaults" | "lead-address" | "lead-hosts" => of.configuration(check),
         "command-as-shell" | "not-run" | "cores-of-resources" => of.program(check),
+        "script-of-bundle" => {
+            let mut words = of.operator.as_array().cloned().unwrap_or_default();
+            let script = words.last_mut().filter(|word| **word == "/tmp/custom-entrypoint.sh");
+            let ours = facts.words.get("runner").map(|runner| format!("/flux_operator/script-{runner}.sh"));
+            script.zip(ours).map(|(word, ours)| *word = json!(ours)).is_some() && *of.ours == json!(words)
+        }
         _ => of.run(check),
     }
 }
