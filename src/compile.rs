@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rayon::prelude::*;
-
 use crate::diag::codes::{model as codes, queue as queue_codes};
 use crate::diag::{Diagnostic, Diagnostics, FileId, Span};
 use crate::flux::certificate::Certificate;
@@ -11,15 +9,13 @@ use crate::model::rollout::JobStrategy;
 use crate::model::settings::{Settings, Strategy};
 use crate::model::{self, CertificateNeed, Cluster, Context};
 use crate::object::{self, Object};
+use crate::parallel;
 use crate::render::{self, Templates};
 use crate::rules::spec::RuleContext;
 use crate::rules::{self};
 use crate::spec::minicluster::List;
 use crate::spec::project::{Patch, Project};
 use crate::spec::{Documents, MiniCluster, Spanned};
-
-/// From how many clusters on several threads are worth their start.
-const PARALLEL: usize = 8;
 
 /// Bytes that the strategy `run-once` adds to names: a hyphen and ten characters.
 const RUN_SUFFIX: usize = 11;
@@ -89,14 +85,9 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     };
     let compile_one = |spec: &MiniCluster| compile_cluster(spec, input, &templates);
     let specs = &input.documents.miniclusters;
-    let results: Vec<_> = if specs.len() < PARALLEL {
-        specs.iter().map(compile_one).collect()
-    } else {
-        specs.par_iter().map(compile_one).collect()
-    };
     let mut compiled = Compiled { clusters: Vec::new(), diagnostics: document_rules(input) };
     let mut used = BTreeSet::new();
-    for (cluster, used_patches, diagnostics) in results {
+    for (cluster, used_patches, diagnostics) in parallel::map(specs, compile_one) {
         compiled.clusters.extend(cluster);
         compiled.diagnostics.extend(diagnostics);
         used.extend(used_patches);

@@ -1,7 +1,7 @@
 //! flux-gen compiles MiniCluster specs into Kubernetes bundles that need no controller.
 //!
 //! The stages, in the order in which data flows; each imports only from those listed before it:
-//! [`diag`] → [`flux`] → [`spec`] (as written) → [`object`] → [`model`] (resolved) → [`rules`] → [`render`] →
+//! [`diag`] → [`parallel`] → [`flux`] → [`spec`] (as written) → [`object`] → [`model`] (resolved) → [`rules`] → [`render`] →
 //! [`mod@compile`] (all of these for one project) → [`bundle`] → [`oci`] → [`view`] → [`airgap`] → [`cli`].
 //!
 //! Everything up to and including [`mod@compile`] is pure: no files, no clock, no environment, no printing.
@@ -15,6 +15,7 @@ pub mod flux;
 pub mod model;
 pub mod object;
 pub mod oci;
+pub mod parallel;
 pub mod render;
 pub mod rules;
 pub mod spec;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
-use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::cipher::{CipherKind, Leeway};
@@ -20,6 +19,7 @@ use crate::model::hardening::PodSecurity;
 use crate::model::secret_name;
 use crate::object::Object;
 use crate::object::carry::find_uncarried;
+use crate::parallel;
 
 /// Most bytes of data in one ConfigMap. An API server stores 1 MiB, metadata included.
 pub const CONFIG_MAP_MAX: usize = 900_000;
@@ -83,8 +83,7 @@ pub fn layout(
     let mut tree = FileTree::default();
     let secrets: BTreeSet<String> = secret_folders(&sorted).into_values().collect();
     let make = |(path, bundle): &(String, &Bundle)| cluster_folder(bundle, secrets.contains(path));
-    let folders: Vec<_> = sorted.par_iter().map(|item| (&item.0, item.1, make(item))).collect();
-    for (path, bundle, folder) in folders {
+    for (path, bundle, folder) in parallel::map(&sorted, |item| (&item.0, item.1, make(item))) {
         match folder {
             Ok(folder) => drop(tree.folders.insert(path.clone(), folder)),
             Err(Unwritable { code, why }) => {

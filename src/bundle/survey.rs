@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::cipher::{Leeway, is_encrypted, same_meaning};
 use super::files::{Entry, EntryKind, Files};
 use super::index::{INDEX_FILE, Index};
@@ -16,6 +14,7 @@ use super::tree::{FileTree, Folder};
 use super::{kustomization, sha256_hex};
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::parallel;
 
 /// Folder in the output that exists while flux-gen writes: lock, new folders before they take their place, old ones after.
 pub const WORK_FOLDER: &str = ".flux-gen";
@@ -141,14 +140,11 @@ pub(super) fn survey(
     let wanted = tree.folders.iter().map(|(path, folder)| (path, Some(folder)));
     let gone = on_disk.iter().filter(|path| !tree.folders.contains_key(*path) && !kept.clusters.contains(*path));
     let all: Vec<(&String, Option<&Folder>)> = wanted.chain(gone.map(|path| (path, None))).collect();
-    let surveyed: Vec<Result<_, FileError>> = all
-        .par_iter()
-        .map(|(path, wanted)| {
-            let known = on_disk.contains(*path);
-            survey_folder(files, root, path, *wanted, known, how).map(|found| (wanted.is_some(), found))
-        })
-        .collect();
-    for result in surveyed {
+    let survey_one = |(path, wanted): &(&String, Option<&Folder>)| {
+        let known = on_disk.contains(*path);
+        survey_folder(files, root, path, *wanted, known, how).map(|found| (wanted.is_some(), found))
+    };
+    for result in parallel::map(&all, survey_one) {
         let (wanted, Some(Surveyed { plan: folder, conflicts })) = result? else { continue };
         plan.report.unchanged += folder.same.len();
         let changes = folder.changes.iter();

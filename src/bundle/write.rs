@@ -12,8 +12,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
-
 use super::files::{EntryKind, Files, Lock, cannot_exchange};
 use super::layout::Kept;
 use super::recover::{self, MoveNote};
@@ -22,6 +20,7 @@ use super::survey::{self, FolderPlan, How, Plan, WORK_FOLDER};
 use super::tree::FileTree;
 use crate::diag::codes::bundle as codes;
 use crate::diag::{Diagnostic, Diagnostics};
+use crate::parallel;
 
 /// Above this number of files one wait for the whole file system is quicker than one per file.
 const MANY_FILES: usize = 64;
@@ -259,8 +258,7 @@ fn ours(folder: &FolderPlan) -> BTreeSet<&str> {
     changes.chain(folder.same.iter().map(String::as_str)).collect()
 }
 
-/// Runs `work` on all items in parallel and gives the error of the first that failed.
+/// Runs `work` on all items and gives the error of the first that failed.
 fn each<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<(), FileError> + Sync + Send) -> Result<(), FileError> {
-    let results: Vec<_> = items.par_iter().map(work).collect();
-    results.into_iter().collect()
+    parallel::map(items, work).into_iter().collect()
 }

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::certificates::{self, WantedSecret, secret_form};
 use super::error::{CommandError, plain};
 use super::exit::Exit;
@@ -28,6 +26,7 @@ use crate::diag::codes::spec::{COMPANION_CLASH, SAME_CLUSTER, SERVICE_CLAIMED};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::project_settings;
 use crate::object::images::visit_value;
+use crate::parallel;
 
 /// The files that the specs give.
 #[derive(Debug)]
@@ -117,11 +116,10 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let rollouts = jobs::rollouts(&compiled.clusters);
     let jobs = compiled.clusters.iter().map(JobFacts::of).collect();
     let sealing = certificates::sealing_files(&compiled.clusters);
-    let whole = compiled.clusters.into_par_iter().map(|cluster| {
+    let bundles = parallel::map_into(compiled.clusters, |cluster| {
         let secret = secret_form(&cluster, &certificates);
         bundle(cluster, inputs, secret)
     });
-    let bundles: Vec<Bundle> = whole.collect();
     found.extend(unpinned);
     let companions: Vec<Companion> = inputs.documents.companions.iter().map(|c| companion(c, inputs)).collect();
     if (wrong_so_far || found.has_errors()) && bundles.is_empty() && companions.is_empty() {
@@ -132,7 +130,7 @@ fn render_inputs(inputs: &mut Inputs, what: Use, found: &mut Diagnostics, ui: &U
     let layout_settings = LayoutSettings { root_kustomization: settings.root_kustomization };
     let (tree, problems) = layout(&bundles, &companions, &kept, layout_settings);
     // To take apart a thousand clusters is work too.
-    bundles.into_par_iter().for_each(drop);
+    drop(parallel::map_into(bundles, drop));
     let news = problems.iter().filter(|problem| !is_repeated(problem, found)).cloned().collect();
     found.extend(news);
     Ok(Laid { tree, kept, clusters: count, secrets, rollouts, jobs, sealing })

@@ -5,12 +5,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use rayon::prelude::*;
-
 use super::error::plain;
 use crate::bundle::store::STORE_FOLDER;
 use crate::diag::codes::files as codes;
 use crate::diag::{Diagnostic, Diagnostics, Span};
+use crate::parallel;
 
 /// Name of standard input in messages.
 const STDIN: &str = "<stdin>";
@@ -71,7 +70,7 @@ pub(crate) fn read(
     }
     let Finder { found, diagnostics, .. } = finder;
     let root = absolute(around.root);
-    let contents: Vec<_> = found.par_iter().map(|file| fs::read(&file.path)).collect();
+    let contents = parallel::map(&found, |file| fs::read(&file.path));
     for (file, content) in found.into_iter().zip(contents) {
         match content {
             Ok(bytes) => {

@@ -1,22 +1,18 @@
 //! Source texts to MiniClusters and companions.
 
-use rayon::prelude::*;
-
 use super::decode::{Decoder, FromNode, head, nearest};
 use super::minicluster::Document;
 use super::yaml::{self, Kind, Node, short};
 use super::{Companion, Documents, MiniCluster, Spanned, explain, json, names};
 use crate::diag::codes::syntax;
 use crate::diag::{Diagnostic, Diagnostics, FileId, SourceFile, SourceMap, Span};
+use crate::parallel;
 
 /// The API that flux-gen compiles.
 pub(crate) const API_VERSION: &str = "flux-framework.org/v1alpha2";
 /// Its kind.
 pub(crate) const KIND: &str = "MiniCluster";
 const GROUP: &str = "flux-framework.org";
-
-/// From how many texts on several threads are worth their start.
-const PARALLEL: usize = 8;
 
 /// How to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,13 +39,8 @@ pub fn read(
     let texts: Vec<(FileId, &SourceFile)> =
         files.iter().filter_map(|file| Some((*file, sources.get(*file)?))).collect();
     let read_one = |(file, source): &(FileId, &SourceFile)| read_file(*file, source, options);
-    let parts: Vec<_> = if texts.len() < PARALLEL {
-        texts.iter().map(read_one).collect()
-    } else {
-        texts.par_iter().map(read_one).collect()
-    };
     let mut documents = Documents::default();
-    for (part, problems) in parts {
+    for (part, problems) in parallel::map(&texts, read_one) {
         documents.miniclusters.extend(part.miniclusters);
         documents.companions.extend(part.companions);
         documents.secrets.extend(part.secrets);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rayon::prelude::*;
 use x509_cert::der::DateTime;
 
 use crate::bundle::cipher::{Cipher, CipherKind, EncryptError, Leeway, Target};
@@ -16,6 +15,7 @@ use crate::diag::codes::cert as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::flux::Certificate;
 use crate::model::{CertificateNeed, secret_name};
+use crate::parallel;
 
 /// What the store gave.
 #[derive(Debug, Default)]
@@ -98,12 +98,15 @@ pub fn gather(store: &Store, needs: &BTreeMap<CertificateNeed, Want>, missing: M
         }
     };
     // To see whether two keys belong together takes longer than all else here.
-    let read =
-        |(need, want): (&CertificateNeed, &Want)| if want.inline.is_some() { Ok(None) } else { store.read(need) };
-    let stored: Vec<_> = needs.par_iter().map(read).collect();
+    let all: Vec<(&CertificateNeed, &Want)> = needs.iter().collect();
+    let read = |(need, want): &(&CertificateNeed, &Want)| match want.inline {
+        Some(_) => Ok(None),
+        None => store.read(need),
+    };
+    let stored = parallel::map(&all, read);
     let mut unrecorded = BTreeMap::new();
     let search = Search { store, record: &record, missing, now };
-    for ((need, want), stored) in needs.iter().zip(stored) {
+    for ((need, want), stored) in all.into_iter().zip(stored) {
         match search.find(need, want, stored, &mut found) {
             Ok(Some(new)) => drop(unrecorded.insert(Store::title(need), new)),
             Ok(None) => {}
