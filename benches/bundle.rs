@@ -8,22 +8,23 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+const FLUX_GEN: &str = env!("CARGO_BIN_EXE_flux-gen");
 const ROUNDS: usize = 5;
+/// A run that takes some milliseconds is disturbed by less.
+const SINGLE_ROUNDS: usize = 30;
 
 fn main() {
     let clusters = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(1000);
-    let folder = tempfile::tempdir().unwrap();
-    let bench = Bench { folder: folder.path().to_owned() };
-    bench.specs(clusters);
-    bench.single();
-    bench.many(clusters);
+    Bench::with_specs(1).single();
+    Bench::with_specs(clusters).many(clusters);
 }
 
+/// A project in a folder of its own.
 struct Bench {
-    folder: PathBuf,
+    folder: tempfile::TempDir,
 }
 
 /// What one run took.
@@ -36,8 +37,9 @@ struct Took {
 
 impl Bench {
     /// One file per cluster, in ten namespaces, with what real ones have.
-    fn specs(&self, clusters: usize) {
-        let examples = self.folder.join("examples");
+    fn with_specs(clusters: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let examples = folder.path().join("examples");
         std::fs::create_dir(&examples).unwrap();
         for i in 0..clusters {
             let text = format!(
@@ -52,62 +54,65 @@ impl Bench {
             );
             std::fs::write(examples.join(format!("lammps-{i:05}.yaml")), text).unwrap();
         }
+        Self { folder }
     }
 
-    fn run(&self, program: &str, args: &[&str]) -> Took {
-        let begin = Instant::now();
-        let mut child = Command::new(program)
-            .args(args)
-            .current_dir(&self.folder)
+    /// Starts a program in the folder of the bench; `{}` in its arguments is the round's number.
+    fn start(&self, program: &str, args: &[&str], round: usize) -> Child {
+        Command::new(program)
+            .args(args.iter().map(|arg| arg.replace("{}", &round.to_string())))
+            .current_dir(self.folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// The best time of some rounds, what the machine can do when nobody disturbs it; then the memory in one more round, because
+    /// who looks at a process's memory stops it for that while.
+    fn best(&self, rounds: usize, program: &str, args: &[&str]) -> Took {
+        let times = (0..rounds).map(|round| {
+            let begin = Instant::now();
+            finish(self.start(program, args, round));
+            begin.elapsed()
+        });
+        let time = times.min().unwrap_or_default();
+        let child = self.start(program, args, rounds);
         let status = PathBuf::from(format!("/proc/{}/status", child.id()));
         let watched = std::thread::spawn(move || watch(&status));
-        let mut error = String::new();
-        std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut error).unwrap();
-        let done = child.wait().unwrap();
-        let time = begin.elapsed();
-        assert!(done.success(), "{program} {args:?}: {error}");
+        finish(child);
         Took { time, memory: watched.join().unwrap() }
     }
 
     fn flux_gen(&self, args: &[&str]) -> Took {
-        self.run(env!("CARGO_BIN_EXE_flux-gen"), args)
+        self.best(ROUNDS, FLUX_GEN, args)
     }
 
     fn shell(&self, script: &str) -> Took {
-        self.run("sh", &["-c", script])
-    }
-
-    /// The best of some rounds, which are numbered: what the machine can do when nobody disturbs it.
-    fn best(&self, run: impl Fn(&Self, usize) -> Took) -> Took {
-        let all: Vec<Took> = (0..ROUNDS).map(|round| run(self, round)).collect();
-        let memory = all.iter().map(|took| took.memory).max().unwrap_or_default();
-        Took { time: all.iter().map(|took| took.time).min().unwrap_or_default(), memory }
+        self.best(ROUNDS, "sh", &["-c", script])
     }
 
     fn single(&self) {
-        let spec = "examples/lammps-00000.yaml";
-        let build = self.best(|b, i| b.flux_gen(&["build", spec, "-o", &format!("one-{i}"), "--no-sync", "-q"]));
-        let stdout = self.best(|b, _| b.flux_gen(&["build", spec, "--stdout"]));
+        let build = self.best(SINGLE_ROUNDS, FLUX_GEN, &["build", "-o", "one-{}", "--no-sync", "-q"]);
+        let stdout = self.best(SINGLE_ROUNDS, FLUX_GEN, &["build", "--stdout"]);
+        let nothing = self.best(SINGLE_ROUNDS, "true", &[]);
         println!("one spec, whole process (bar: 5 ms)");
         line("build --no-sync", build, None);
         line("build --stdout", stdout, None);
+        line("true", nothing, None);
     }
 
     fn many(&self, clusters: usize) {
-        let first = self.best(|b, i| b.flux_gen(&["build", "--no-sync", "-q", "-o", &format!("new-{i}")]));
-        self.flux_gen(&["build", "-q"]);
-        let copy = self.best(|b, i| b.shell(&format!("cp -r generated copy-{i}")));
-        let again = self.best(|b, _| b.flux_gen(&["build", "--no-sync", "-q"]));
-        let cat = self.best(|b, _| b.shell("cat generated/*/*/* > /dev/null"));
-        let find = self.best(|b, _| b.shell("find generated -type f -print0 | xargs -0 cat > /dev/null"));
-        let check = self.best(|b, _| b.flux_gen(&["check", "-q"]));
-        let synced = self.best(|b, i| b.flux_gen(&["build", "-q", "-o", &format!("synced-{i}")]));
-        let stdout = self.best(|b, _| b.flux_gen(&["build", "--stdout", "-q"]));
-        let (files, bytes) = size(&self.folder.join("generated"));
+        let first = self.flux_gen(&["build", "--no-sync", "-q", "-o", "new-{}"]);
+        finish(self.start(FLUX_GEN, &["build", "-q"], 0));
+        let copy = self.shell("cp -r generated copy-{}");
+        let again = self.flux_gen(&["build", "--no-sync", "-q"]);
+        let cat = self.shell("cat generated/*/*/* > /dev/null");
+        let find = self.shell("find generated -type f -print0 | xargs -0 cat > /dev/null");
+        let check = self.flux_gen(&["check", "-q"]);
+        let synced = self.flux_gen(&["build", "-q", "-o", "synced-{}"]);
+        let stdout = self.flux_gen(&["build", "--stdout", "-q"]);
+        let (files, bytes) = size(&self.folder.path().join("generated"));
         println!("\n{clusters} clusters: {files} files, {} kB", bytes / 1000);
         line("cp -r of the result", copy, None);
         line("build --no-sync, new (bar: 2 x cp -r)", first, Some(("cp -r", copy)));
@@ -118,10 +123,17 @@ impl Bench {
         line("find | xargs cat", find, None);
         line("check (bar: 3 x cat)", check, Some(("cat", cat)));
         if Command::new("kubectl").arg("version").arg("--client").output().is_ok() {
-            let kustomize = self.run("kubectl", &["kustomize", "generated/team-0"]);
+            let kustomize = self.best(1, "kubectl", &["kustomize", "generated/team-0"]);
             line("kubectl kustomize of a tenth", kustomize, Some(("build --stdout of all", stdout)));
         }
     }
+}
+
+/// Waits for its end, which has to be a good one.
+fn finish(mut child: Child) {
+    let mut error = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut error).unwrap();
+    assert!(child.wait().unwrap().success(), "{error}");
 }
 
 /// The most memory that a process was seen with.
