@@ -344,7 +344,8 @@ fn a_file_that_changes_or_vanishes_while_it_is_packed() {
     file(&folder, "a", &[0; 5000], 0o644);
     let read = ReadOptions { scratch: work.path().to_path_buf(), ..ReadOptions::default() };
     let tree = tree::index(&folder, &read, &mut Problems::default()).unwrap();
-    let layer = Layer::of(&tree, &[b"a".to_vec()]);
+    let paths = [b"a".to_vec()];
+    let layer = Layer::of(&tree, &paths);
     let pack = || {
         let threads = std::num::NonZeroUsize::new(2).unwrap();
         pack(&layer, PackOptions { compression: Compression::Zstd, threads, time: 0 }, &mut Vec::new())
@@ -381,7 +382,8 @@ fn a_full_disk_ends_all_steps() {
     spack_tree(&folder);
     let read = ReadOptions { scratch: work.path().to_path_buf(), ..ReadOptions::default() };
     let tree = tree::index(&folder, &read, &mut Problems::default()).unwrap();
-    let layer = Layer::of(&tree, &tree.entries.keys().cloned().collect::<Vec<_>>());
+    let paths: Vec<_> = tree.entries.keys().cloned().collect();
+    let layer = Layer::of(&tree, &paths);
     for room in [0, 1 << 19, 2 << 20] {
         for threads in [1, 4] {
             let threads = std::num::NonZeroUsize::new(threads).unwrap();
