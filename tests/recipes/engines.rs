@@ -29,7 +29,11 @@ at() { case "$fault" in "$1 "*) eval "${fault#* }" ;; esac; }
 named() { while [ $# -gt 0 ]; do if [ "$1" = --name ]; then echo "$2"; fi; shift; done; }
 case "$1" in
     --version) at version; echo "$name version 28.2.2, build 1" ;;
-    info|version) at machine; echo "${MACHINE:-amd64}" ;;
+    info|version)
+        case "$*" in
+            *ersion}}) at daemon; echo 28.2.2 ;;
+            *) at machine; echo "${MACHINE:-amd64}" ;;
+        esac ;;
     inspect|image) [ -e "$here/image" ] ;;
     from|create) at from; touch "$here/containers/$(named "$@")" ;;
     cp) case "$last" in */tree.tar) at tree; echo the tree > "$last" ;; esac ;;
@@ -191,6 +195,8 @@ fn engines_that_cannot_be_used() {
     for (fault, expect) in [
         ("version echo 'docker version 19.3.1'; exit", "FG857: docker 19.3 is too old; 20.10 or newer is needed"),
         ("version echo 'docker, who knows'; exit", "FG856: no container engine: "),
+        ("daemon echo 19.3.1; exit", "FG857: the daemon of docker 19.3 is too old; 20.10 or newer is needed"),
+        ("daemon echo 0.0.0; exit", "its version is not understood: 0.0.0"),
         ("version echo 'broken' >&2; exit 4", "failed with exit code 4: broken"),
         ("machine echo 'Cannot connect to the daemon' >&2; exit 1", "Cannot connect to the daemon"),
         ("machine echo arm64; exit", "FG898: the engine is on a machine for arm64, and the view is for amd64"),
@@ -224,9 +230,10 @@ fn a_failing_step_shows_its_end_and_the_way_inside() {
         assert!(error.starts_with("FG858: step `flux 1` failed; its last lines:\n  | 22\n"), "{error}");
         assert!(error.contains("\n  | make: *** [all] Error 2 (all output is in "), "{error}");
         assert!(error.contains(inside), "{error}");
-        // Kept to look inside, and gone with the next build.
+        // Kept to look inside, and gone with the next build of the recipe, which has been mended by then and has another key.
         assert_eq!(bench.containers().len(), 1);
         bench.is_clean();
+        fs::write(bench.recipe().join("src/Makefile"), "all: other\n").unwrap();
         bench.fault("").build().0.unwrap();
         assert_eq!(bench.containers(), Vec::<String>::new());
     }
@@ -347,7 +354,7 @@ fn a_killed_program_leaves_nothing() {
     for signal in ["-TERM", "-KILL", "-INT"] {
         let bench = Bench::new(Kind::Podman);
         fs::write(bench.recipe().join("recipe.yaml"), RECIPE).unwrap();
-        bench.fault("build touch \"$here/started\"; sleep 30");
+        bench.fault("build echo $$ > \"$here/started.new\"; mv \"$here/started.new\" \"$here/started\"; exec sleep 60");
         let path = format!("{}:{}", bench.bin().display(), std::env::var("PATH").unwrap());
         // A shell lets what it starts in the background ignore SIGINT, and so would everything below these tests.
         let mut program = Command::new("env")
@@ -368,6 +375,11 @@ fn a_killed_program_leaves_nothing() {
         program.wait().unwrap();
         wait_for(|| bench.containers().is_empty() && bench.names(&bench.cache().join("work")).is_empty());
         bench.is_clean();
+        // What the engine was running has ended too, which a daemon far away would not see otherwise. A process that nobody
+        // has waited for has no command line any more.
+        let engine = fs::read_to_string(&started).unwrap();
+        let command = PathBuf::from(format!("/proc/{}/cmdline", engine.trim()));
+        wait_for(|| fs::read(&command).unwrap_or_default().is_empty());
     }
 }
 
@@ -388,14 +400,17 @@ echo "$*" >> "$here/log"
 fault=$(cat "$here/fault" 2>/dev/null)
 [ "$1" = --addr ] && shift 2
 case "$1" in
-    --version) echo 'buildctl github.com/moby/buildkit v0.12.5 bac3f2b' ;;
-    debug) echo "${fault:-arm64}" ;;
+    debug)
+        case "$2" in
+            info) echo 'BuildKit: github.com/moby/buildkit v0.12.5 bac3f2b' ;;
+            workers) echo "${fault:-arm64}" ;;
+        esac ;;
     build)
         for word; do case "$word" in type=local,dest=*) out=${word#type=local,dest=} ;; esac; done
-        echo '#9 0.1 ==> flux-gen step 1 of 2: flux 1' >&2
+        echo '#9 [step-1 3/3] RUN --network=none bash /flux-gen/steps/010-flux.sh' >&2
         case "$fault" in
             gone) echo 'error: connection refused' >&2; exit 1 ;;
-            step) echo '#9 0.2 make: *** [all] Error 2' >&2
+            step) echo '#9 0.215 make: *** [all] Error 2' >&2
                 echo 'error: failed to solve: process "/bin/sh -c bash /flux-gen/steps/010-flux.sh" did not complete successfully: exit code: 2' >&2
                 exit 1 ;;
         esac
@@ -422,7 +437,10 @@ fn a_native_machine_far_away() {
         let engine = find(Some(&choice), bench.bin().as_os_str()).unwrap();
         let built = bench.build_with(&engine, Arch::Arm64, false);
         assert_eq!(built.as_ref().map(|(tree, _)| tree.as_str()), Ok("the tree\n"), "{text}");
-        assert_eq!(built.unwrap().1.iter().filter(|e| matches!(e, Event::Warning(_))).count(), 0);
+        let events = built.unwrap().1;
+        assert!(!events.iter().any(|e| matches!(e, Event::Warning(_))), "{events:?}");
+        let step = Event::Step { number: 1, count: 2, title: "flux 1".to_owned() };
+        assert!(events.contains(&step), "{events:?}");
         assert!(bench.log().lines().all(|line| line.starts_with(place)), "{}", bench.log());
         assert!(bench.log().contains("linux/arm64"), "{}", bench.log());
         // The same machine for the other architecture would emulate: not without being allowed, and never silently.
@@ -445,7 +463,7 @@ fn a_native_machine_far_away() {
     assert!(failed.starts_with("FG858: step `flux 1` failed; its last lines:\n  | "), "{failed}");
     let (_, command) = failed.split_once("to get the files as they were before this step: ").unwrap();
     assert!(command.contains("buildctl --addr tcp://arm:1 build --progress=plain"), "{command}");
-    assert!(command.contains(" --opt target=step-0 --output type=local,dest="), "{command}");
+    assert!(command.contains(" --opt target=step-0 --output type=tar,dest="), "{command}");
     // Its context is still there, and the stage is one of it; the next build removes both.
     let folder = command.split_once("--local context=").unwrap().1.split(' ').next().unwrap();
     let containerfile = fs::read_to_string(Path::new(folder).join("Containerfile")).unwrap();
@@ -458,7 +476,7 @@ fn a_native_machine_far_away() {
 #[test]
 fn commands_of_the_engines() {
     let plan = plan(&load("flux"), "ubuntu-noble", Arch::Arm64).unwrap();
-    let mut job = Job::new(&plan, Path::new("/context"), 8);
+    let mut job = Job::new(&plan, Path::new("/work"), 8, false);
     job.container = "C".to_owned();
     job.system_container = "S".to_owned();
     job.system_image = "I".to_owned();
@@ -483,4 +501,9 @@ fn commands_of_the_engines() {
         }
     }
     crate::shipped::golden("engines.txt", &text);
+    // The same once more: nothing of BuildKit's own cache but the system's packages.
+    let steps = (0..=plan.steps.len()).map(|step| format!("step-{step}")).collect::<Vec<_>>().join(",");
+    let again = at(Kind::Buildkit, Some("tcp://arm:1234")).build(&Job::new(&plan, Path::new("/work"), 8, true));
+    let Some(engine::Action::Run(words)) = again.last() else { panic!("{again:?}") };
+    assert!(words.ends_with(&["--opt".to_owned(), format!("no-cache={steps}")]), "{words:?}");
 }

@@ -77,12 +77,16 @@ pub struct Job {
     pub context: String,
     /// Folder for what an engine writes.
     pub output: String,
+    /// Stages of the Containerfile that are made anew though the engine has them in a cache of its own.
+    pub anew: Vec<String>,
 }
 
 impl Job {
-    /// The job of a plan, with its files in `context`.
+    /// The job of a plan in a folder, with the engine's files in its `context`; `again` when nothing of an earlier build may be used but the system's
+    /// packages.
     #[must_use]
-    pub fn new(plan: &Plan, context: &Path, jobs: usize) -> Self {
+    pub fn new(plan: &Plan, folder: &Path, jobs: usize, again: bool) -> Self {
+        let stages = 0..=plan.steps.len();
         Self {
             base: plan.base.clone(),
             system_image: format!("localhost/flux-gen/system:{}", plan.system_key),
@@ -91,8 +95,9 @@ impl Job {
             arch: plan.arch,
             network: plan.steps.iter().any(|s| s.network.is_some()),
             jobs,
-            context: context.display().to_string(),
-            output: context.join("out").display().to_string(),
+            context: folder.join("context").display().to_string(),
+            output: folder.join("out").display().to_string(),
+            anew: if again { stages.map(stage_before).collect() } else { Vec::new() },
         }
     }
 
@@ -140,10 +145,28 @@ impl Engine {
         call
     }
 
-    /// Prints its version.
+    /// As `--engine` takes it.
+    #[must_use]
+    pub fn choice(&self) -> String {
+        let at = self.at.iter().map(|at| format!(":{at}"));
+        std::iter::once(self.kind.name().to_owned()).chain(at).collect()
+    }
+
+    /// Prints its version. All that is used of `BuildKit` is in the daemon: there it is the daemon's.
     #[must_use]
     pub fn version(&self) -> Vec<String> {
-        self.call(&["--version"])
+        self.call(if self.kind == Kind::Buildkit { &["debug", "info"] } else { &["--version"] })
+    }
+
+    /// Prints the version of the daemon that does the work, which may be older than the program; `None` when there is none, or
+    /// [`Self::version`] has asked it.
+    #[must_use]
+    pub fn daemon(&self) -> Option<Vec<String>> {
+        match self.kind {
+            Kind::Podman => Some(self.call(&["info", "--format", "{{.Version.Version}}"])),
+            Kind::Docker => Some(self.call(&["version", "--format", "{{.Server.Version}}"])),
+            Kind::Buildah | Kind::Buildkit => None,
+        }
     }
 
     /// Prints the architecture of its machine; `None` when there is no such question.
@@ -269,7 +292,14 @@ impl Engine {
     }
 
     fn buildctl(&self, job: &Job, platform: &str) -> Vec<String> {
-        self.buildctl_to(job, platform, &["--output", &format!("type=local,dest={}", job.output)])
+        let output = format!("type=local,dest={}", job.output);
+        let anew = format!("no-cache={}", job.anew.join(","));
+        let mut more = vec!["--output", output.as_str()];
+        // Without a value it would mean all stages, and the system's packages are one.
+        if !job.anew.is_empty() {
+            more.extend(["--opt", anew.as_str()]);
+        }
+        self.buildctl_to(job, platform, &more)
     }
 
     fn buildctl_to(&self, job: &Job, platform: &str, more: &[&str]) -> Vec<String> {
@@ -296,16 +326,22 @@ impl Engine {
     /// Removes the containers of a build; fails where there are none.
     #[must_use]
     pub fn cleanup(&self, job: &Job) -> Vec<Vec<String>> {
-        let names = [job.system_container.as_str(), job.container.as_str()];
+        [&job.system_container, &job.container].into_iter().filter_map(|name| self.remove(name)).collect()
+    }
+
+    /// Removes a container; fails when there is none.
+    #[must_use]
+    pub fn remove(&self, container: &str) -> Option<Vec<String>> {
         match self.kind {
-            Kind::Buildah => names.iter().map(|name| self.call(&["rm", name])).collect(),
-            Kind::Podman | Kind::Docker => names.iter().map(|name| self.call(&["rm", "--force", name])).collect(),
+            Kind::Buildah => Some(self.call(&["rm", container])),
+            Kind::Podman | Kind::Docker => Some(self.call(&["rm", "--force", container])),
             // The daemon ends a build whose client is gone.
-            Kind::Buildkit => Vec::new(),
+            Kind::Buildkit => None,
         }
     }
 
-    /// The command with which a user gets the files that a step found, by its index in the plan; `None` when the engine keeps
+    /// The command with which a user gets the files that a step found, by its index in the plan, as an archive: a whole system
+    /// file by file takes longer, and needs root for the owners. `None` when the engine keeps
     /// the container of a failed step, which [`Self::look_inside`] is for. The job's context has to stay.
     #[must_use]
     pub fn files_before(&self, job: &Job, step: usize) -> Option<String> {
@@ -313,7 +349,7 @@ impl Engine {
             return None;
         }
         let target = format!("target={}", stage_before(step));
-        let output = format!("type=local,dest={}/before", job.context);
+        let output = format!("type=tar,dest={}/before.tar", job.output);
         Some(join(&self.buildctl_to(job, &job.platform(), &["--opt", &target, "--output", &output])))
     }
 
@@ -326,7 +362,7 @@ impl Engine {
             Kind::Podman | Kind::Docker => {
                 let image = "localhost/flux-gen/failed";
                 let (commit, run) = (line(&["commit", container, image]), line(&["run", "--rm", "-it", image, "bash"]));
-                Some(format!("{commit} && {run}"))
+                Some(format!("{commit} && {run}; {}", line(&["rmi", image])))
             }
             Kind::Buildkit => None,
         }

@@ -3,17 +3,18 @@
 //! The archive gets its final name, the key, only when all of it is there. Two builds of one key share the work, builds of
 //! different keys run side by side.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::adapter::{Action, Engine, Job, Kind};
+use super::adapter::{Action, Engine, Job};
 use super::error::{BuildError, Inside};
 use super::find::check;
+use super::kept;
 use super::run::{Event, RunError, Runner, remove_folder};
 use crate::bundle::sha256_hex;
 use crate::view::recipe::fetch::{FetchEvent, Fetcher};
-use crate::view::recipe::{Download, Plan};
+use crate::view::recipe::{Download, Plan, Step};
 
 /// How to build.
 #[derive(Debug, Clone)]
@@ -66,7 +67,9 @@ pub fn build(
     }
     let work = cache.work.join(&plan.key);
     remove_folder(&work).map_err(BuildError::File)?;
-    let made = write_context(plan, recipe_folder, Some(fetcher), &work);
+    let out = work.join("out");
+    let made = fs::create_dir_all(&out).map_err(|e| file_error(&out, e));
+    let made = made.and_then(|()| write_context(plan, recipe_folder, Some(fetcher), &work.join("context")));
     let built = made.and_then(|()| in_engine(plan, options, &cache, &work, &tree, events));
     if matches!(&built, Err(BuildError::Run { inside: Some(Inside::Before(_)), .. })) {
         // The command that was told needs it. The next build removes it.
@@ -84,6 +87,7 @@ struct Cache {
     logs: PathBuf,
     locks: PathBuf,
     work: PathBuf,
+    kept: PathBuf,
 }
 
 impl Cache {
@@ -94,18 +98,36 @@ impl Cache {
             // Engines are told absolute names.
             fs::canonicalize(&path).map_err(|e| file_error(&path, e))
         };
-        Ok(Self { trees: folder("trees")?, logs: folder("logs")?, locks: folder("locks")?, work: folder("work")? })
+        Ok(Self {
+            trees: folder("trees")?,
+            logs: folder("logs")?,
+            locks: folder("locks")?,
+            work: folder("work")?,
+            kept: folder("kept")?,
+        })
     }
 
     /// Holds a lock until it is dropped, or until this process ends.
     fn lock(&self, name: &str, events: &mut dyn FnMut(Event)) -> Result<File, BuildError> {
+        if let Some(file) = self.try_lock(name)? {
+            return Ok(file);
+        }
+        events(Event::Waiting);
         let path = self.locks.join(name);
         let file = File::create(&path).map_err(|e| file_error(&path, e))?;
-        if file.try_lock().is_err() {
-            events(Event::Waiting);
-            file.lock().map_err(|e| file_error(&path, e))?;
-        }
+        file.lock().map_err(|e| file_error(&path, e))?;
         Ok(file)
+    }
+
+    /// The same, when nobody holds it.
+    fn try_lock(&self, name: &str) -> Result<Option<File>, BuildError> {
+        let path = self.locks.join(name);
+        let file = File::create(&path).map_err(|e| file_error(&path, e))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(file_error(&path, e)),
+        }
     }
 }
 
@@ -134,10 +156,8 @@ pub fn write_context(
         write(name, text.as_bytes())?;
     }
     write("Containerfile", plan.containerfile.as_bytes())?;
-    for name in ["parent/flux-gen", "out"] {
-        let path = folder.join(name);
-        fs::create_dir_all(&path).map_err(|e| file_error(&path, e))?;
-    }
+    let parent = folder.join("parent/flux-gen");
+    fs::create_dir_all(&parent).map_err(|e| file_error(&parent, e))?;
     for (name, source) in &plan.patches {
         let path = recipe_folder.join(source);
         let bytes = fs::read(&path).map_err(|e| file_error(&path, e))?;
@@ -184,29 +204,23 @@ fn in_engine(
     events: &mut dyn FnMut(Event),
 ) -> Result<PathBuf, BuildError> {
     let engine = &options.engine;
-    let job = Job::new(plan, work, options.jobs);
+    let job = Job::new(plan, work, options.jobs, options.again);
     let mut system_lock = Some(cache.lock(&format!("system-{}", plan.system_key), events)?);
     let log = cache.logs.join(format!("{}.log", plan.key));
-    let mut runner = Runner::new(&log, events).map_err(BuildError::File)?;
+    let mut runner = Runner::new(&log, &plan.steps, events).map_err(BuildError::File)?;
     let cleanup = engine.cleanup(&job);
     runner.watch(&cleanup, work).map_err(BuildError::File)?;
     // Containers of an earlier run that failed or was cut off.
     clean(&mut runner, &cleanup);
+    remove_kept(engine, cache, &plan.key, &mut runner)?;
     let made = work.join("out/tree.tar");
     let done = commands(engine, &job, &made, &mut runner, &mut system_lock);
     if let Err((mut error, container)) = done {
-        // After a failed step its container stays, so that one can look inside.
-        let failed = matches!(error, RunError::Failed { .. });
-        let keep = failed && options.engine.kind != Kind::Buildkit;
-        if !keep {
+        let inside = keep(plan, engine, &job, cache, &container, &mut error);
+        if !matches!(inside, Some(Inside::Container(_))) {
             clean(&mut runner, &cleanup);
         }
         runner.finish();
-        let inside = if keep {
-            engine.look_inside(&container).map(Inside::Container)
-        } else {
-            name_step(plan, &mut error).and_then(|step| engine.files_before(&job, step)).map(Inside::Before)
-        };
         return Err(BuildError::Run { error: Box::new(error), log: log.display().to_string(), inside });
     }
     clean(&mut runner, &cleanup);
@@ -221,10 +235,51 @@ fn in_engine(
 /// gives the error its title.
 fn name_step(plan: &Plan, error: &mut RunError) -> Option<usize> {
     let RunError::Failed { tail, step, .. } = error else { return None };
-    let named = |line: &String| plan.steps.iter().position(|s| line.contains(&format!("/flux-gen/steps/{}", s.file)));
+    let named = |line: &String| {
+        let script = |s: &Step| format!("/flux-gen/steps/{}\" did not complete", s.file);
+        plan.steps.iter().position(|step| line.contains(&script(step)))
+    };
     let index = tail.iter().rev().find_map(named)?;
     *step = Some(plan.steps.get(index)?.title.clone());
     Some(index)
+}
+
+/// What stays of a failed step to look at, and the command for it: its container, or with `BuildKit`, which has none, the files
+/// that were sent. Nothing when the next build could not know of it.
+fn keep(
+    plan: &Plan,
+    engine: &Engine,
+    job: &Job,
+    cache: &Cache,
+    container: &str,
+    error: &mut RunError,
+) -> Option<Inside> {
+    if !matches!(error, RunError::Failed { .. }) {
+        return None;
+    }
+    let inside = match engine.look_inside(container) {
+        Some(command) => Inside::Container(command),
+        None => Inside::Before(engine.files_before(job, name_step(plan, error)?)?),
+    };
+    kept::remember(&cache.kept, &plan.key, &engine.choice(), container).ok()?;
+    Some(inside)
+}
+
+/// Removes what earlier failures of the recipe have left to look at.
+fn remove_kept(engine: &Engine, cache: &Cache, key: &str, runner: &mut Runner<'_>) -> Result<(), BuildError> {
+    for kept in kept::of(&cache.kept, key, &engine.choice()).map_err(BuildError::File)? {
+        // Our own key has been cleaned up already; who holds the lock of another one is building that.
+        let own = kept.key == key;
+        let lock = if own { None } else { cache.try_lock(&kept.key)? };
+        if lock.is_some() {
+            clean(runner, engine.remove(&kept.container).as_slice());
+            remove_folder(&cache.work.join(&kept.key)).map_err(BuildError::File)?;
+        }
+        if own || lock.is_some() {
+            kept::forget(&cache.kept, &kept.key).map_err(BuildError::File)?;
+        }
+    }
+    Ok(())
 }
 
 fn clean(runner: &mut Runner<'_>, commands: &[Vec<String>]) {

@@ -30,7 +30,7 @@ pub enum BuildError {
     #[error("{engine} {found} is too old; {minimum} or newer is needed")]
     TooOld {
         /// The engine.
-        engine: &'static str,
+        engine: String,
         /// Its version.
         found: String,
         /// The first that works.

@@ -93,15 +93,10 @@ pub fn check(engine: &Engine, arch: Arch, allow_emulation: bool) -> Result<Optio
             other => other.to_string(),
         },
     };
-    let answer = capture(&engine.version()).map_err(unusable)?;
-    let minimum = engine.kind.minimum();
-    let found = version(&answer).ok_or_else(|| BuildError::NoEngine {
-        wanted: vec![engine.program.clone()],
-        reason: format!("its version is not understood: {answer}"),
-    })?;
-    if found < minimum {
-        let (found, minimum) = (format!("{}.{}", found.0, found.1), format!("{}.{}", minimum.0, minimum.1));
-        return Err(BuildError::TooOld { engine: engine.kind.name(), found, minimum });
+    let name = engine.kind.name();
+    new_enough(engine, name, &capture(&engine.version()).map_err(unusable)?)?;
+    if let Some(command) = engine.daemon() {
+        new_enough(engine, &format!("the daemon of {name}"), &capture(&command).map_err(unusable)?)?;
     }
     let machine = match engine.machine() {
         Some(command) => Arch::parse(&capture(&command).map_err(unusable)?),
@@ -109,21 +104,36 @@ pub fn check(engine: &Engine, arch: Arch, allow_emulation: bool) -> Result<Optio
     };
     match machine {
         Some(machine) if machine != arch && !allow_emulation => Err(BuildError::Emulation { arch, machine }),
-        Some(machine) if machine != arch => Ok(Some(format!(
-            "{} emulates {arch} on {machine}: five to ten times as slow, and some programs fail",
-            engine.kind.name()
-        ))),
+        Some(machine) if machine != arch => {
+            Ok(Some(format!("{name} emulates {arch} on {machine}: five to ten times as slow, and some programs fail")))
+        }
         _ => Ok(None),
     }
 }
 
-/// The first version number in a text, such as `buildah version 1.28.2 (image-spec 1.1.0)`.
+/// Checks what an engine's program or daemon has answered about its version.
+fn new_enough(engine: &Engine, name: &str, answer: &str) -> Result<(), BuildError> {
+    let minimum = engine.kind.minimum();
+    let found = version(answer).ok_or_else(|| BuildError::NoEngine {
+        wanted: vec![engine.program.clone()],
+        reason: format!("its version is not understood: {answer}"),
+    })?;
+    if found < minimum {
+        let (found, minimum) = (format!("{}.{}", found.0, found.1), format!("{}.{}", minimum.0, minimum.1));
+        return Err(BuildError::TooOld { engine: name.to_owned(), found, minimum });
+    }
+    Ok(())
+}
+
+/// The first version number in a text, such as `buildah version 1.28.2 (image-spec 1.1.0)`. What was compiled without saying
+/// which version it is says 0.0.0.
 fn version(text: &str) -> Option<(u64, u64)> {
-    text.split_whitespace().find_map(|word| {
+    let found = text.split_whitespace().find_map(|word| {
         let word = word.trim_start_matches('v').trim_end_matches(',');
         let mut parts = word.split('.');
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-    })
+    });
+    found.filter(|version| *version != (0, 0))
 }
 
 #[cfg(test)]
@@ -136,8 +146,10 @@ mod tests {
             ("buildah version 1.28.2 (image-spec 1.1.0-rc2, runtime-spec 1.0.2-dev)", Some((1, 28))),
             ("podman version 4.3.1", Some((4, 3))),
             ("Docker version 28.2.2, build e6534b4", Some((28, 2))),
-            ("buildctl github.com/moby/buildkit v0.12.5 bac3f2b673f3f9d33e79046008e7a38e856b3dc6", Some((0, 12))),
-            ("buildctl github.com/moby/buildkit unknown", None),
+            ("20.10.24+dfsg1", Some((20, 10))),
+            ("BuildKit: github.com/moby/buildkit v0.12.5 bac3f2b673f3f9d33e79046008e7a38e856b3dc6", Some((0, 12))),
+            ("BuildKit:   github.com/moby/buildkit v0.33.1 \nDockerfile: 1.27.0", Some((0, 33))),
+            ("BuildKit: github.com/moby/buildkit v0.0.0+unknown", None),
         ] {
             assert_eq!(version(text), expect, "{text}");
         }

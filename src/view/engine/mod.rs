@@ -7,6 +7,7 @@ mod adapter;
 mod build;
 mod error;
 mod find;
+mod kept;
 mod run;
 
 pub use adapter::{Action, Engine, Job, Kind};

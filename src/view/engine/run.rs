@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 use crate::model::words::join;
+use crate::view::recipe::Step;
 
 /// Lines of output that an error repeats.
 const TAIL: usize = 20;
@@ -97,6 +98,7 @@ impl RunError {
 pub(super) struct Runner<'a> {
     log: File,
     log_path: PathBuf,
+    steps: &'a [Step],
     events: &'a mut dyn FnMut(Event),
     tail: VecDeque<String>,
     step: Option<String>,
@@ -104,13 +106,14 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Runs commands with a new log.
+    /// Runs commands with a new log. `steps` are those whose begin is looked for in the output.
     ///
     /// # Errors
     /// When the log cannot be made.
-    pub(super) fn new(log: &Path, events: &'a mut dyn FnMut(Event)) -> Result<Self, RunError> {
+    pub(super) fn new(log: &Path, steps: &'a [Step], events: &'a mut dyn FnMut(Event)) -> Result<Self, RunError> {
         let file = File::create(log).map_err(|e| RunError::file(log, e))?;
-        Ok(Self { log: file, log_path: log.to_owned(), events, tail: VecDeque::new(), step: None, watchdog: None })
+        let (log_path, tail) = (log.to_owned(), VecDeque::new());
+        Ok(Self { log: file, log_path, steps, events, tail, step: None, watchdog: None })
     }
 
     /// From here on, should flux-gen end without [`Self::finish`], the running command is ended and these are run, and the
@@ -153,6 +156,7 @@ impl<'a> Runner<'a> {
 
     fn run_with(&mut self, command: &[String], into: Option<&Path>) -> Result<(), RunError> {
         self.tail.clear();
+        self.step = None;
         let text = join(command);
         let log_path = self.log_path.clone();
         let log = |e| RunError::file(&log_path, e);
@@ -194,12 +198,12 @@ impl<'a> Runner<'a> {
             let text = String::from_utf8_lossy(&bytes);
             let line = text.trim_end().rsplit('\r').next().unwrap_or_default();
             let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-            match step_of(&line) {
-                Some(event) => {
-                    if let Event::Step { title, .. } = &event {
-                        self.step = Some(title.clone());
-                    }
-                    (self.events)(event);
+            match step_of(&line).or_else(|| step_of_buildkit(&line, self.steps)) {
+                // Between lines of something else BuildKit says once more what it is at.
+                Some((_, _, title)) if self.step.as_ref() == Some(&title) => {}
+                Some((number, count, title)) => {
+                    self.step = Some(title.clone());
+                    (self.events)(Event::Step { number, count, title });
                 }
                 None => (self.events)(Event::Line(line.clone())),
             }
@@ -280,11 +284,19 @@ fn spawn(mut process: Command, program: &str) -> Result<Child, RunError> {
 }
 
 /// `==> flux-gen step 2 of 5: zeromq 4.3.5`.
-fn step_of(line: &str) -> Option<Event> {
-    let rest = line.split_once("==> flux-gen step ")?.1;
+fn step_of(line: &str) -> Option<(usize, usize, String)> {
+    let rest = line.strip_prefix("==> flux-gen step ")?;
     let (numbers, title) = rest.split_once(": ")?;
     let (number, count) = numbers.split_once(" of ")?;
-    Some(Event::Step { number: number.parse().ok()?, count: count.parse().ok()?, title: title.to_owned() })
+    Some((number.parse().ok()?, count.parse().ok()?, title.to_owned()))
+}
+
+/// `#12 [step-2 3/3] RUN --network=none bash /flux-gen/steps/020-zeromq.sh`: `BuildKit` runs each step itself.
+fn step_of_buildkit(line: &str, steps: &[Step]) -> Option<(usize, usize, String)> {
+    let (_, command) = line.strip_prefix('#')?.split_once("] RUN ")?;
+    let file = command.rsplit_once(" /flux-gen/steps/")?.1;
+    let index = steps.iter().position(|step| step.file == file)?;
+    Some((index + 1, steps.len(), steps.get(index)?.title.clone()))
 }
 
 /// Whether a line of output says that a disk is full.
@@ -349,12 +361,26 @@ mod tests {
 
     #[test]
     fn steps_and_full_disks_are_seen_in_the_output() {
-        let step = Event::Step { number: 2, count: 5, title: "zeromq 4.3.5".to_owned() };
-        for line in ["==> flux-gen step 2 of 5: zeromq 4.3.5", "#12 3.4 ==> flux-gen step 2 of 5: zeromq 4.3.5"] {
-            assert_eq!(step_of(line), Some(step.clone()));
-        }
+        let title = "zeromq 4.3.5".to_owned();
+        assert_eq!(step_of("==> flux-gen step 2 of 5: zeromq 4.3.5"), Some((2, 5, title.clone())));
         for line in ["step 2 of 5: x", "==> flux-gen step x of 5: y", ""] {
             assert_eq!(step_of(line), None);
+        }
+        let step = |title: &str, file: &str| Step {
+            title: title.to_owned(),
+            network: None,
+            commands: Vec::new(),
+            file: file.to_owned(),
+        };
+        let steps = [step("hwloc 2", "010-hwloc.sh"), step(&title, "020-zeromq.sh")];
+        let begins = "#12 [step-2 3/3] RUN --network=none bash /flux-gen/steps/020-zeromq.sh";
+        assert_eq!(step_of_buildkit(begins, &steps), Some((2, 2, title)));
+        for line in [
+            " > [step-2 3/3] RUN --network=none bash /flux-gen/steps/020-zeromq.sh:",
+            "#11 [step-2 2/3] COPY build/steps/020-zeromq.sh /flux-gen/steps/020-zeromq.sh",
+            "#12 [step-9 3/3] RUN bash /flux-gen/steps/090-other.sh",
+        ] {
+            assert_eq!(step_of_buildkit(line, &steps), None);
         }
         assert!(says_full("write /var/x: No space left on device"));
         assert!(!says_full("there is space left"));

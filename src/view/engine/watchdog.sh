@@ -9,10 +9,11 @@ while IFS= read -r line; do
     esac
 done
 if [ -n "$running" ]; then
-    kill -TERM -- "-$running" 2>/dev/null
+    # No `--` before the group: dash's kill knows none and would do nothing.
+    kill -TERM "-$running"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
-        kill -0 -- "-$running" 2>/dev/null || break
+        kill -0 "-$running" || break
         sleep 0.2
     done
-    kill -KILL -- "-$running" 2>/dev/null
+    kill -KILL "-$running"
 fi
