@@ -383,6 +383,39 @@ fn a_killed_program_leaves_nothing() {
     }
 }
 
+/// Without --arch what the machine can compile is built, and the rest is told; who names an architecture gets it or an error.
+#[test]
+fn other_machines_are_left_to_others() {
+    let bench = Bench::new(Kind::Podman);
+    fs::write(bench.recipe().join("recipe.yaml"), RECIPE).unwrap();
+    let build = |more: &[&str]| {
+        let path = format!("{}:{}", bench.bin().display(), std::env::var("PATH").unwrap());
+        let output = Command::new(env!("CARGO_BIN_EXE_flux-gen"))
+            .args(["recipe", "build", "hello", "--engine", "podman", "--recipes"])
+            .arg(bench.folder.path().join("recipes"))
+            .arg("--cache")
+            .arg(bench.cache())
+            .args(more)
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, trees, told) = build(&[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(trees.lines().count() == 1 && trees.contains("/trees/hello-one-amd64-"), "{trees}");
+    assert!(told.contains("warning[FG898]: hello-one-arm64-"), "{told}");
+    assert!(told.contains("is not built: the engine is on a machine for amd64"), "{told}");
+    assert!(told.contains("--arch arm64 --engine docker:CONTEXT"), "{told}");
+    assert!(told.contains("1 tree built, 1 not"), "{told}");
+    let (code, trees, told) = build(&["--arch", "arm64"]);
+    assert_eq!((code, trees.as_str()), (Some(1), ""), "{told}");
+    assert!(told.contains("error[FG898]: the engine is on a machine for amd64, and the view is for arm64"), "{told}");
+    // With permission both are built.
+    let (code, trees, told) = build(&["--allow-emulation"]);
+    assert_eq!((code, trees.lines().count()), (Some(0), 2), "{told}");
+}
+
 fn wait_for(condition: impl Fn() -> bool) {
     for _ in 0..200 {
         if condition() {

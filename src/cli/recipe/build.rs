@@ -15,11 +15,12 @@ use crate::cli::registry::client_options;
 use crate::cli::report::plural;
 use crate::cli::sources::shown;
 use crate::cli::ui::Ui;
-use crate::diag::Diagnostics;
+use crate::diag::codes::recipe as codes;
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::oci::registry::Files;
 use crate::view::engine::{self, BuildError, BuildOptions, Choice, Event, diagnostic};
-use crate::view::recipe::Download;
 use crate::view::recipe::fetch::{FetchEvent, Fetcher};
+use crate::view::recipe::{Arch, Download, Plan};
 
 /// Where downloads come from and go to.
 #[derive(Debug, Args)]
@@ -51,7 +52,8 @@ pub(super) struct FetchArgs {
 ///
 /// Downloads first, by checksum; then the system's packages are installed, kept as an image for later builds; then the steps
 /// run without network. The result is a tar archive of `opt/software` and `opt/views`. A tree that was built before is not
-/// built again. When this program is stopped, whatever the way, its containers are removed.
+/// built again. Without --arch these are the trees that the engine's machine can compile; for the others there is a warning.
+/// When this program is stopped, whatever the way, its containers are removed.
 #[derive(Debug, Args)]
 pub(super) struct BuildArgs {
     #[command(flatten)]
@@ -195,6 +197,7 @@ pub(super) fn build(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         allow_emulation: args.allow_emulation,
         again: args.again,
     };
+    let mut left = 0;
     for (folder, plan) in &plans {
         let start = Instant::now();
         let downloads = Downloads::new(ui);
@@ -202,7 +205,14 @@ pub(super) fn build(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         let mut fetched = |download: &Download, event| downloads.tell(download, event);
         let built = engine::build(plan, folder, &fetcher, &options, &mut events, &mut fetched);
         drop(downloads);
-        let built = built.map_err(|e| failed(ui, &e))?;
+        let built = match built {
+            Err(BuildError::Emulation { machine, .. }) if args.select.arch.is_none() && natives(&plans, machine) => {
+                not_built(ui, plan, machine);
+                left += 1;
+                continue;
+            }
+            built => built.map_err(|e| failed(ui, &e))?,
+        };
         let what = match &built.log {
             Some(log) => {
                 format!("built in {} s, log {}", start.elapsed().max(Duration::from_secs(1)).as_secs(), shown(log))
@@ -219,7 +229,28 @@ pub(super) fn build(args: &BuildArgs, ui: &Ui) -> Result<Exit, CommandError> {
         };
         ui.print(format!("{tree}\n").as_bytes())?;
     }
+    if left > 0 {
+        ui.status(&format!("{} built, {left} not", plural(plans.len() - left, "tree")));
+    }
     Ok(Exit::Ok)
+}
+
+/// Whether some of the plans are for a machine.
+fn natives(plans: &[(&Path, Plan)], machine: Arch) -> bool {
+    plans.iter().any(|(_, plan)| plan.arch == machine)
+}
+
+/// Nobody asked for this architecture by its name, so that another one is built is no error.
+fn not_built(ui: &Ui, plan: &Plan, machine: Arch) {
+    let what = format!("{} is not built: the engine is on a machine for {machine}", plan.key);
+    let help = format!(
+        "build it with an engine on {arch}: --arch {arch} --engine docker:CONTEXT, podman:CONNECTION or buildkit:ADDRESS; \
+         or with --allow-emulation",
+        arch = plan.arch
+    );
+    let mut found = Diagnostics::new();
+    found.push(Diagnostic::global_warning(codes::EMULATION, what).help(help));
+    ui.diagnostics([], &[], found);
 }
 
 fn tell(ui: &Ui, event: Event) {
@@ -230,7 +261,7 @@ fn tell(ui: &Ui, event: Event) {
         Event::Waiting => ui.status("another run is building the same; waiting for it"),
         Event::Warning(text) => {
             let mut found = Diagnostics::new();
-            found.push(crate::diag::Diagnostic::global_warning(crate::diag::codes::recipe::EMULATION, text));
+            found.push(Diagnostic::global_warning(codes::EMULATION, text));
             ui.diagnostics([], &[], found);
         }
     }
