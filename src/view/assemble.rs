@@ -225,7 +225,7 @@ pub fn other_shape(tree: &Tree, prefix: Option<&str>) -> Option<(TreePath, &'sta
 mod tests {
     use super::*;
     use crate::view::contract::{Expected, check};
-    use std::collections::BTreeMap;
+    use crate::view::programs::Programs;
 
     fn prefix() -> Tree {
         let mut tree = Tree::default();
@@ -254,7 +254,7 @@ mod tests {
     fn a_prefix_becomes_a_view() {
         let mut tree = place(prefix(), "opt/software/flux");
         complete(&mut tree);
-        let report = check(&tree, &BTreeMap::new(), Expected::default());
+        let report = check(&tree, &Programs::default(), Expected::default());
         assert!(report.problems.is_empty(), "{:?}", report.problems);
         for (path, to) in [
             ("opt/view/bin/flux", "opt/software/flux/bin/flux"),

@@ -5,7 +5,6 @@ mod config;
 
 pub use config::rfc3339;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -14,13 +13,13 @@ use rayon::prelude::*;
 
 use super::cache::{self, Cache, Cached};
 use super::contract::{self, Expected, Report};
-use super::elf::{self, Elf};
 use super::entry::{Tree, TreePath, shown};
 use super::group::{self, Group};
 use super::image::{self, Image, ImageError};
 use super::pack::{Compression, Item, ItemKind, Layer, PackError, PackOptions, pack};
 use super::plan::{Base, Input, Plan};
 use super::problem::Problems;
+use super::programs::{self, Program, Programs};
 use super::tree::{self, ReadError, ReadOptions};
 use super::{assemble, entry};
 use crate::diag::codes::view as codes;
@@ -241,13 +240,13 @@ fn build_image(
     let span = input.span();
     let Prepared { tree, groups, problems } = prepare(plan, platform, input, options, open)?;
     let jobs: Vec<Job<'_>> = groups.iter().map(|group| Job::new(&tree, group, plan, writer, options)).collect();
-    let mut elves = Elves::new();
+    let mut programs = Programs::default();
     for job in &jobs {
-        elves.extend(job.elves().map_err(|error| pack_failed(span, &error))?);
+        programs.extend(job.programs().map_err(|error| pack_failed(span, &error))?);
     }
     let provided = plan.provided.as_slice();
     let expected = Expected { architecture: Some(&platform.architecture), glibc: plan.glibc, provided, labels: None };
-    let mut report = contract::check(&tree, &elves, expected);
+    let mut report = contract::check(&tree, &programs, expected);
     let mut remarks = at(span, problems);
     let broken = report.problems.has_errors();
     remarks.extend(at(span, std::mem::take(&mut report.problems)));
@@ -262,7 +261,7 @@ fn build_image(
         } else {
             tell(Event::Packing(event.0, event.1, event.2));
         }
-        layers.push(job.run(&elves, plan.compression, writer, options).map_err(|error| pack_failed(span, &error))?);
+        layers.push(job.run(&programs, plan.compression, writer, options).map_err(|error| pack_failed(span, &error))?);
     }
     let base = base_image(plan, platform, writer, open)?;
     let manifest = config::write(plan, platform, &layers, &report, base.as_ref(), writer, options.time)
@@ -305,9 +304,6 @@ fn base_image(
     Ok(Some(image))
 }
 
-/// Programs and libraries, by path.
-type Elves = BTreeMap<TreePath, Elf>;
-
 /// A layer that is to be packed, or was.
 struct Job<'a> {
     group: &'a Group,
@@ -325,24 +321,26 @@ impl<'a> Job<'a> {
         Self { group, layer, key, cached }
     }
 
-    /// The layer's programs and libraries, from an earlier build if they are known.
-    fn elves(&self) -> Result<Elves, PackError> {
-        let elf = |item: &Item<'_>| {
+    /// The layer's programs, libraries and scripts, from an earlier build if they are known.
+    fn programs(&self) -> Result<Vec<(TreePath, Program)>, PackError> {
+        let program = |item: &Item<'_>| {
             let ItemKind::File(content) = item.kind else { return Ok(None) };
-            let elf = match &self.cached {
-                Some(cached) => cached.elves.get(&cache::text(item.path)).cloned(),
-                None => elf::read(content).map_err(|error| PackError::Read { path: shown(item.path), error })?,
+            let program = match &self.cached {
+                Some(cached) => cached.program(item.path),
+                None => programs::read(content, item.mode)
+                    .map_err(|error| PackError::Read { path: shown(item.path), error })?,
             };
-            Ok(elf.map(|elf| (item.path.to_vec(), elf)))
+            Ok(program.map(|program| (item.path.to_vec(), program)))
         };
-        let found: Vec<Result<Option<(TreePath, Elf)>, PackError>> = self.layer.items.par_iter().map(elf).collect();
+        let found: Vec<Result<Option<(TreePath, Program)>, PackError>> =
+            self.layer.items.par_iter().map(program).collect();
         // In order, so that of several errors always the first is told.
         found.into_iter().filter_map(Result::transpose).collect()
     }
 
     fn run(
         self,
-        elves: &Elves,
+        programs: &Programs,
         compression: Compression,
         writer: &LayoutWriter,
         options: &BuildOptions,
@@ -351,7 +349,7 @@ impl<'a> Job<'a> {
         let reused = self.cached.is_some();
         let cached = match self.cached {
             Some(cached) => cached,
-            None => self.pack(elves, compression, writer, options)?,
+            None => self.pack(programs, compression, writer, options)?,
         };
         let descriptor = descriptor(compression, &cached);
         let descriptor = descriptor.ok_or_else(|| PackError::Compress("a digest is none".to_owned()))?;
@@ -360,7 +358,7 @@ impl<'a> Job<'a> {
 
     fn pack(
         &self,
-        elves: &Elves,
+        programs: &Programs,
         compression: Compression,
         writer: &LayoutWriter,
         options: &BuildOptions,
@@ -371,14 +369,16 @@ impl<'a> Job<'a> {
         let packed = pack(&self.layer, how, &mut blob)?;
         let written = blob.modified().map_err(PackError::Write)?;
         let made = blob.finish(compression.media_type()).map_err(failed)?;
-        let paths = self.layer.items.iter().map(|item| item.path);
-        let own = paths.filter_map(|path| Some((cache::text(path), elves.get(path)?.clone())));
+        let paths = || self.layer.items.iter().map(|item| item.path);
+        let elves = paths().filter_map(|path| Some((cache::text(path), programs.elves.get(path)?.clone())));
+        let scripts = paths().filter_map(|path| Some((cache::text(path), programs.scripts.get(path)?.clone())));
         let cached = Cached {
             digest: made.digest.to_string(),
             size: made.size,
             diff_id: packed.diff_id,
             tar_size: packed.tar_size,
-            elves: own.collect(),
+            elves: elves.collect(),
+            scripts: scripts.collect(),
         };
         if let Some(cache) = &options.cache
             && !self.just_changed(written)
@@ -401,16 +401,17 @@ fn descriptor(compression: Compression, cached: &Cached) -> Option<Descriptor> {
     Some(Descriptor::new(compression.media_type(), digest, cached.size))
 }
 
-/// The programs and libraries of a tree.
+/// The programs, libraries and scripts of a tree.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn elves_of(tree: &Tree) -> Result<Elves, PackError> {
-    let mut all = BTreeMap::new();
-    let files = tree.entries.iter().filter_map(|(path, entry)| Some((path, entry.content()?)));
-    for (path, content) in files.filter(|(path, _)| contract::is_view_path(path)) {
-        let elf = elf::read(content).map_err(|error| PackError::Read { path: shown(path), error })?;
-        all.extend(elf.map(|elf| (path.clone(), elf)));
+pub fn programs_of(tree: &Tree) -> Result<Programs, PackError> {
+    let mut all = Programs::default();
+    for (path, entry) in tree.entries.iter().filter(|(path, _)| contract::is_view_path(path)) {
+        let Some(content) = entry.content() else { continue };
+        let program = programs::read(content, entry.mode);
+        let program = program.map_err(|error| PackError::Read { path: shown(path), error })?;
+        all.extend(program.map(|program| (path.clone(), program)));
     }
     Ok(all)
 }

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::elf::Elf;
 use super::entry::Facts;
 use super::pack::{Compression, ItemKind, Layer};
+use super::programs::Program;
 use super::tree::KeptTrees;
 use crate::bundle::hex;
 use crate::model::fit::ImageFacts;
@@ -21,7 +22,7 @@ use crate::oci::kept::mark_used;
 use crate::oci::layout::Removed;
 
 /// Raised when anything changes that decides a layer's bytes and is not in the key, or when other facts are read of programs.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Raised when other facts are read of an image, or in another way.
 const FACTS: u32 = 1;
@@ -40,6 +41,18 @@ pub struct Cached {
     pub tar_size: u64,
     /// Programs and libraries by path (bytes that are no text replaced).
     pub elves: BTreeMap<String, Elf>,
+    /// Scripts by path, with what stands after `#!`.
+    pub scripts: BTreeMap<String, String>,
+}
+
+impl Cached {
+    /// What is known of a file.
+    #[must_use]
+    pub(super) fn program(&self, path: &[u8]) -> Option<Program> {
+        let path = text(path);
+        let elf = self.elves.get(&path).cloned().map(Program::Elf);
+        elf.or_else(|| self.scripts.get(&path).cloned().map(Program::Script))
+    }
 }
 
 /// Makes keys of fields.
@@ -246,9 +259,13 @@ mod tests {
             diff_id: "sha256:b".into(),
             tar_size: 2,
             elves: [("x".to_owned(), Elf::default())].into(),
+            scripts: [("y".to_owned(), "/bin/sh".to_owned())].into(),
         };
         assert_eq!(cache.get("k"), None);
         cache.put("k", &cached).unwrap();
+        assert_eq!(cached.program(b"x"), Some(Program::Elf(Elf::default())));
+        assert_eq!(cached.program(b"y"), Some(Program::Script("/bin/sh".to_owned())));
+        assert_eq!(cached.program(b"z"), None);
         assert_eq!(cache.get("k"), Some(cached));
         let (image, facts) = (Digest::of(b"image"), ImageFacts { bash: true, ..ImageFacts::default() });
         assert_eq!(cache.facts(&image), None);

@@ -1,6 +1,7 @@
 //! The contract of views: what bundles rely on, checked on any tree, whoever made it.
 
 mod libraries;
+mod scripts;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use super::elf::{Elf, Glibc, is_guest, loader_of, machine_name, machine_of};
 use super::entry::{Entry, EntryKind, Tree, TreePath, link_destination, shown};
 use super::group;
 use super::problem::Problems;
+use super::programs::Programs;
 use crate::diag::codes::view as codes;
 
 /// Prefix of the labels of views.
@@ -85,15 +87,17 @@ pub fn is_view_path(path: &[u8]) -> bool {
     below(b"opt/software") || below(b"opt/views") || below(b"opt/view")
 }
 
-/// Checks a tree. `elves`: its programs and libraries.
+/// Checks a tree with its programs, libraries and scripts.
 #[must_use]
-pub fn check(tree: &Tree, elves: &BTreeMap<TreePath, Elf>, expected: Expected<'_>) -> Report {
+pub fn check(tree: &Tree, programs: &Programs, expected: Expected<'_>) -> Report {
+    let elves = &programs.elves;
     let mut report = Report { programs: elves.len(), ..Report::default() };
     folders(tree, &mut report.problems);
     if let Some(view) = view_folder(tree, &mut report.problems) {
         flux(tree, &view, &mut report);
         python(tree, &view, &mut report);
         libraries::check(tree, elves, &view, expected.provided, &mut report.problems);
+        scripts::check(tree, &programs.scripts, &view, &mut report.problems);
         report.view = Some(shown(&view));
     }
     absolute_links(tree, &mut report.problems);

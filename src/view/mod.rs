@@ -18,6 +18,7 @@ pub mod pack;
 pub mod plain;
 pub mod plan;
 pub mod problem;
+pub mod programs;
 pub mod recipe;
 pub mod tree;
 

@@ -12,7 +12,7 @@ use crate::cli::ui::Ui;
 use crate::diag::codes::view as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::oci::{Platform, Source};
-use crate::view::build::elves_of;
+use crate::view::build::programs_of;
 use crate::view::contract::{self, Expected, Report};
 use crate::view::entry::Tree;
 use crate::view::image::{self, LayerRow};
@@ -84,7 +84,7 @@ fn one_tree(path: &std::path::Path, args: &VerifyArgs, read: &ReadOptions) -> (S
 }
 
 fn check(tree: &Tree, expected: Expected<'_>) -> Result<Report, crate::view::pack::PackError> {
-    Ok(contract::check(tree, &elves_of(tree)?, expected))
+    Ok(contract::check(tree, &programs_of(tree)?, expected))
 }
 
 fn images(

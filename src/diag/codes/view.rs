@@ -31,6 +31,7 @@ super::codes! {
     BAD_LABEL = "FG837", "label that is missing or wrong", "The labels `dev.flux-gen.view.*` tell which Flux a view has and what it needs. They are made by `flux-gen view build`; an image without them works, and `view match` has to look into it.";
     PYTHON = "FG838", "python that is not complete", "`bin/python` and `bin/python3` of the view lead to the python it was built with, and the module `flux` is in its `site-packages`. Without them `flux` commands that are written in python fail.";
     NO_FLUX = "FG839", "no flux in the view", "A view has the program `bin/flux`. Without it a bundle's init container refuses the image.";
+    SCRIPT = "FG840", "interpreter that is not there", "A script that may be run names an interpreter that neither the view holds nor every application's image has: in pods it would not start. Every image has sh and bash; python3 comes with the view.";
     UNKNOWN_VIEW = "FG841", "bundle names an unknown view", "`view:<name>` stands for the view in `views/<name>/`. The help line names those that there are.";
     NOT_PUSHED = "FG842", "view without a pin", "A bundle names a view's image by digest. `flux-gen view push` records it in `views/<name>/pushed.json`, which belongs into git.";
     PLATFORM_NOT_PUSHED = "FG843", "view without the platform", "`flux.arch` asks for an architecture that the pushed view does not have.";

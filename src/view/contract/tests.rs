@@ -56,8 +56,12 @@ fn good() -> (Tree, BTreeMap<TreePath, Elf>) {
     (tree, elves.into_iter().map(|(path, elf)| (path.into_bytes(), elf)).collect())
 }
 
+fn programs(elves: &BTreeMap<TreePath, Elf>) -> Programs {
+    Programs { elves: elves.clone(), ..Programs::default() }
+}
+
 fn codes_of(tree: &Tree, elves: &BTreeMap<TreePath, Elf>, expected: Expected<'_>) -> Vec<String> {
-    let found = check(tree, elves, expected).problems.diagnostics().sorted();
+    let found = check(tree, &programs(elves), expected).problems.diagnostics().sorted();
     found.iter().map(|d| format!("{} {}", d.severity.as_str(), d.code.id)).collect()
 }
 
@@ -68,7 +72,7 @@ fn amd64() -> Expected<'static> {
 #[test]
 fn a_good_view() {
     let (tree, elves) = good();
-    let report = check(&tree, &elves, amd64());
+    let report = check(&tree, &programs(&elves), amd64());
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     assert_eq!(report.flux.as_deref(), Some("0.88.0"));
     assert_eq!(report.python.as_deref(), Some("3.11"));
@@ -179,7 +183,7 @@ fn promises() {
 #[test]
 fn labels() {
     let (tree, elves) = good();
-    let mut labels = check(&tree, &elves, amd64()).labels("amd64", None);
+    let mut labels = check(&tree, &programs(&elves), amd64()).labels("amd64", None);
     let with =
         |labels: &BTreeMap<String, String>| codes_of(&tree, &elves, Expected { labels: Some(labels), ..amd64() });
     assert_eq!(with(&labels), Vec::<String>::new());
@@ -232,7 +236,7 @@ fn the_version_of_flux_without_running_it() {
             }
             tree.entries.insert(path.as_bytes().to_vec(), entry);
         }
-        check(&tree, &BTreeMap::new(), Expected::default()).flux
+        check(&tree, &Programs::default(), Expected::default()).flux
     };
     let header = "/* x */\n#define FLUX_CORE_VERSION_MAJOR 0\n#define FLUX_CORE_VERSION_STRING \"0.79.0\"\n";
     for (name, text, expect) in [
@@ -245,4 +249,48 @@ fn the_version_of_flux_without_running_it() {
     ] {
         assert_eq!(of(name, text).as_deref(), expect, "{name}: {text}");
     }
+}
+
+#[test]
+fn interpreters_of_scripts() {
+    let (mut tree, elves) = good();
+    tree.entries.insert(b"opt/views/._view/h/bin/lua".to_vec(), Entry::made(b"lua", 0o755));
+    tree.entries.insert(b"usr/bin/perl".to_vec(), Entry::made(b"a base has it, pods do not", 0o755));
+    let told = |path: &str, lines: &[&str]| -> Vec<String> {
+        let numbered = lines.iter().enumerate();
+        let scripts = numbered.map(|(n, line)| (format!("{path}{n}").into_bytes(), (*line).to_owned())).collect();
+        let programs = Programs { scripts, ..programs(&elves) };
+        let found = check(&tree, &programs, amd64()).problems.diagnostics().sorted();
+        found.iter().map(|d| format!("{} {}", d.code.id, d.message)).collect()
+    };
+    let inside = "opt/views/._view/h/bin/script";
+    for line in [
+        "/bin/sh",
+        "/bin/bash -e",
+        "/usr/bin/env bash",
+        "/usr/bin/env -S python3 -u",
+        "/usr/bin/env LC_ALL=C python3.11",
+        "/usr/bin/env lua",
+        "/usr/bin/env python",
+        "",
+        "/opt/view/bin/python3.11",
+        "/opt/views/._view/h/bin/python -s",
+    ] {
+        assert_eq!(told(inside, &[line]), Vec::<String>::new(), "{line}");
+    }
+    for (line, interpreter) in [
+        ("/usr/bin/perl -w", "/usr/bin/perl"),
+        ("/usr/bin/python3.11", "/usr/bin/python3.11"),
+        ("/opt/view/bin/python3.9", "/opt/view/bin/python3.9"),
+        ("/opt/view/lib", "/opt/view/lib"),
+        ("/usr/bin/env perl", "perl"),
+        ("/usr/bin/env python3-config", "python3-config"),
+        ("python3", "python3"),
+    ] {
+        let expect = format!("FG840 a script asks for {interpreter}, which the view does not hold: /{inside}0");
+        assert_eq!(told(inside, &[line]), [expect], "{line}");
+    }
+    // One interpreter is told once; what stands outside of the view is not there in pods.
+    assert_eq!(told(inside, &["/usr/bin/perl", "/bin/sh", "/usr/bin/perl", "/usr/bin/perl"]).len(), 1);
+    assert_eq!(told("usr/bin/script", &["/usr/bin/perl"]), Vec::<String>::new());
 }
