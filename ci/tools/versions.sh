@@ -18,6 +18,7 @@ KUSTOMIZE_CONTROLLER_VERSION=v1.9.6
 BASE_IMAGE_VERSION=1
 DEBIAN_MIRROR=http://deb.debian.org/debian
 # Versions are those of Debian 12 and its security updates.
+DOCKER_PACKAGES=(containerd docker.io)
 DEBIAN_PACKAGES=(
   aardvark-dns
   bubblewrap
