@@ -15,7 +15,7 @@ use flux_gen::oci::layout::{LayoutWriter, WriteOptions};
 use flux_gen::oci::{Digest, Platform, media};
 
 use crate::harness::{Run, Sandbox, minicluster};
-use crate::mock::{Gate, Mock, Setup};
+use crate::mock::{Fault, Gate, Mock, Setup};
 
 const VIEW: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-noble";
 const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n  annotations: {team: blue}\nspec:\n  \
@@ -244,6 +244,23 @@ fn a_platform_that_the_site_needs_and_an_image_lacks_is_told_before_anything_is_
     assert!(said.contains("nothing was sent or written"), "{said}");
     assert!(mock.state().log.is_empty() && !sandbox.path("site").exists());
     let _ = load(&sandbox, &mock, &["-o", "site", "--platform", "linux/arm64"]).exits(0);
+}
+
+#[test]
+fn a_load_that_stops_says_that_it_can_be_gone_on_with() {
+    let (sandbox, mock) = (saved(&[]), Mock::new(Setup::default()));
+    let said = "what has been sent stays; the same command goes on from there";
+    let refuse = || mock.fail("PUT", "/blobs/uploads/", usize::MAX, Fault::Status(403, Vec::new()));
+    refuse();
+    let stopped = load(&sandbox, &mock, &["--parallel", "1"]).exits(1).stderr;
+    assert!(!stopped.contains(said), "nothing has been sent: {stopped}");
+    mock.revive();
+    mock.fail("PUT", "/blobs/uploads/", 3, Fault::Slow(std::time::Duration::ZERO));
+    refuse();
+    let stopped = load(&sandbox, &mock, &["--parallel", "1"]).exits(1).stderr;
+    assert!(stopped.contains(said), "{stopped}");
+    mock.revive();
+    let _ = load(&sandbox, &mock, &[]).exits(0);
 }
 
 /// Compressed as a whole it would pass for images alone, and its bundles be passed over.
