@@ -124,12 +124,14 @@ impl Files {
     }
 
     /// The layer: folders before what is in them, modes that do not depend on the disk's.
-    fn layer(&self) -> Layer {
-        let item = |path: &str, mode, kind| Item { path: path.as_bytes().to_vec(), mode, xattrs: Vec::new(), kind };
-        let files = self.files.iter().map(|(path, (_, content))| item(path, 0o644, ItemKind::File(content.clone())));
+    fn layer(&self) -> Layer<'_> {
+        fn item<'a>(path: &'a str, mode: u32, kind: ItemKind<'a>) -> Item<'a> {
+            Item { path: path.as_bytes(), mode, xattrs: &[], kind }
+        }
+        let files = self.files.iter().map(|(path, (_, content))| item(path, 0o644, ItemKind::File(content)));
         let folders = self.folders.iter().map(|path| item(path, 0o755, ItemKind::Folder));
-        let mut items: Vec<Item> = files.chain(folders).collect();
-        items.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut items: Vec<Item<'_>> = files.chain(folders).collect();
+        items.sort_by_key(|item| item.path);
         Layer { items }
     }
 }

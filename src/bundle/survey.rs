@@ -214,6 +214,9 @@ struct Surveyed {
     conflicts: Diagnostics,
 }
 
+/// The entries of one folder, by name.
+type Entries<'a> = BTreeMap<&'a str, &'a Entry>;
+
 /// Compares one folder; `None` for a folder that is neither wanted nor ours.
 fn survey_folder(
     files: &impl Files,
@@ -223,73 +226,106 @@ fn survey_folder(
     exists: bool,
     how: How,
 ) -> Result<Option<Surveyed>, FileError> {
-    let force = how.force();
     let mut plan = FolderPlan { path: path.to_owned(), exists, ..FolderPlan::default() };
-    let mut conflicts = Diagnostics::new();
     let nothing = BTreeMap::new();
     let wanted_files = wanted.map_or(&nothing, |folder| &folder.files);
     if !exists {
         plan.changes = wanted_files.keys().map(|name| (name.clone(), ChangeKind::Missing)).collect();
-        return Ok(Some(Surveyed { plan, conflicts }));
+        return Ok(Some(Surveyed { plan, conflicts: Diagnostics::new() }));
     }
     let folder = root.join(path);
     let entries = files.list(&folder).context("list", &folder)?.unwrap_or_default();
-    let entries: BTreeMap<&str, &Entry> = entries.iter().map(|entry| (entry.name.as_str(), entry)).collect();
+    let entries: Entries<'_> = entries.iter().map(|entry| (entry.name.as_str(), entry)).collect();
     let owned = owned_files(files, &folder, wanted, &entries)?;
     // A folder that nobody wants is ours only if its index says so; a `bundle.json` of some other program does not.
     if wanted.is_none() && !matches!(owned, Owned::Listed(_)) {
         return Ok(None);
     }
+    let mut conflicts = Diagnostics::new();
     if let Owned::Unreadable(why) = &owned {
         let message = format!("{path}/{INDEX_FILE} cannot be used: {why}");
-        conflict(codes::UNREADABLE_INDEX, message, force, &mut conflicts);
+        conflict(codes::UNREADABLE_INDEX, message, how.force(), &mut conflicts);
     }
-    let mut judge = Judge { path, owned: &owned, force, conflicts: &mut conflicts };
+    let judge = Judge { path, owned: &owned, force: how.force(), conflicts };
+    let mut survey = FolderSurvey { files, folder: &folder, wanted, how, judge, plan };
     for (name, bytes) in wanted_files {
-        let Some(entry) = entries.get(name.as_str()) else {
-            plan.changes.push((name.clone(), ChangeKind::Missing));
-            continue;
-        };
-        let file = folder.join(name);
-        let found = if entry.kind == EntryKind::File { files.read(&file).context("read", &file)? } else { None };
-        if found.as_ref() == Some(bytes) {
-            plan.same.insert(name.clone());
-            continue;
-        }
-        match (found.as_deref(), wanted.and_then(|folder| folder.encrypted.get(name))) {
-            (Some(found), Some(leeway)) => {
-                let copied = owned.digest(name) == Some(&sha256_hex(bytes));
-                if is_same_secret(found, bytes, *leeway, copied, how) {
-                    plan.same.insert(name.clone());
-                    if !copied {
-                        plan.outrun.push(name.clone());
-                    }
-                    continue;
-                }
-                // What is encrypted the store has too: nothing is lost with it.
-                if !is_encrypted(found) {
-                    judge.replaced(name, entry.kind, Some(found));
-                }
-            }
-            (found, _) => judge.replaced(name, entry.kind, found),
-        }
-        plan.changes.push((name.clone(), ChangeKind::Changed));
+        survey.compare(name, bytes, entries.get(name.as_str()).copied())?;
     }
     if let (Owned::Listed(index), Some(wanted), How::Compare) = (&owned, wanted, how) {
-        forgive_index(index, wanted, &mut plan);
+        forgive_index(index, wanted, &mut survey.plan);
     }
-    for (name, entry) in entries.iter().filter(|(name, _)| !wanted_files.contains_key(**name)) {
-        let listed = owned.digest(name).is_some() || *name == INDEX_FILE;
-        if !listed || entry.kind != EntryKind::File {
-            plan.foreign.push((*entry).clone());
-            continue;
+    for entry in entries.values().filter(|entry| !wanted_files.contains_key(&entry.name)) {
+        survey.other(entry)?;
+    }
+    Ok(Some(Surveyed { plan: survey.plan, conflicts: survey.judge.conflicts }))
+}
+
+/// One folder that is there, and what was found of it so far.
+struct FolderSurvey<'a, F> {
+    files: &'a F,
+    folder: &'a Path,
+    wanted: Option<&'a Folder>,
+    how: How,
+    judge: Judge<'a>,
+    plan: FolderPlan,
+}
+
+impl<F: Files> FolderSurvey<'_, F> {
+    /// A file that is wanted.
+    fn compare(&mut self, name: &str, bytes: &[u8], entry: Option<&Entry>) -> Result<(), FileError> {
+        let Some(entry) = entry else {
+            self.plan.changes.push((name.to_owned(), ChangeKind::Missing));
+            return Ok(());
+        };
+        let found = if entry.kind == EntryKind::File { self.read(name)? } else { None };
+        let leeway = self.wanted.and_then(|folder| folder.encrypted.get(name));
+        let is_same = match (found.as_deref(), leeway) {
+            (Some(found), _) if found == bytes => true,
+            (Some(found), Some(leeway)) => self.compare_secret(name, entry.kind, found, bytes, *leeway),
+            (found, _) => {
+                self.judge.replaced(name, entry.kind, found);
+                false
+            }
+        };
+        if is_same {
+            self.plan.same.insert(name.to_owned());
+        } else {
+            self.plan.changes.push((name.to_owned(), ChangeKind::Changed));
         }
-        let file = folder.join(name);
-        let found = files.read(&file).context("read", &file)?;
-        judge.removed(name, found.as_deref());
-        plan.changes.push(((*name).to_owned(), ChangeKind::Extra));
+        Ok(())
     }
-    Ok(Some(Surveyed { plan, conflicts }))
+
+    /// An encrypted file of other bytes: whether it will do.
+    fn compare_secret(&mut self, name: &str, kind: EntryKind, found: &[u8], bytes: &[u8], leeway: Leeway) -> bool {
+        let copied = self.judge.owned.digest(name) == Some(&sha256_hex(bytes));
+        let is_same = is_same_secret(found, bytes, leeway, copied, self.how);
+        if is_same && !copied {
+            self.plan.outrun.push(name.to_owned());
+        }
+        // What is encrypted the store has too: nothing is lost with it.
+        if !is_same && !is_encrypted(found) {
+            self.judge.replaced(name, kind, Some(found));
+        }
+        is_same
+    }
+
+    /// A file that is not wanted: removed if it is ours.
+    fn other(&mut self, entry: &Entry) -> Result<(), FileError> {
+        let is_ours = self.judge.owned.digest(&entry.name).is_some() || entry.name == INDEX_FILE;
+        if !is_ours || entry.kind != EntryKind::File {
+            self.plan.foreign.push(entry.clone());
+            return Ok(());
+        }
+        let found = self.read(&entry.name)?;
+        self.judge.removed(&entry.name, found.as_deref());
+        self.plan.changes.push((entry.name.clone(), ChangeKind::Extra));
+        Ok(())
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FileError> {
+        let file = self.folder.join(name);
+        self.files.read(&file).context("read", &file)
+    }
 }
 
 /// Whether an encrypted file of other bytes will do. `copied`: the store's file is still the one that was copied.
@@ -336,7 +372,7 @@ fn owned_files<'a>(
     files: &impl Files,
     folder: &Path,
     wanted: Option<&'a Folder>,
-    entries: &BTreeMap<&str, &Entry>,
+    entries: &Entries<'_>,
 ) -> Result<Owned<'a>, FileError> {
     if !entries.contains_key(INDEX_FILE) {
         return Ok(Owned::Nothing);
@@ -358,24 +394,24 @@ struct Judge<'a> {
     path: &'a str,
     owned: &'a Owned<'a>,
     force: bool,
-    conflicts: &'a mut Diagnostics,
+    conflicts: Diagnostics,
 }
 
 impl Judge<'_> {
     fn replaced(&mut self, name: &str, kind: EntryKind, found: Option<&[u8]>) {
         if kind == EntryKind::Folder {
             let message = format!("{}/{name} is a folder where a generated file belongs", self.path);
-            conflict(codes::FOREIGN_IN_THE_WAY, message, false, self.conflicts);
+            conflict(codes::FOREIGN_IN_THE_WAY, message, false, &mut self.conflicts);
         } else if name == INDEX_FILE || matches!(self.owned, Owned::Unreadable(_)) {
             // The index has no digest of its own; an unreadable one is told of already.
         } else if let Some(digest) = self.owned.digest(name) {
             if found.is_none_or(|bytes| sha256_hex(bytes) != digest) {
                 let message = format!("{}/{name} was edited by hand", self.path);
-                conflict(codes::HAND_EDITED, message, self.force, self.conflicts);
+                conflict(codes::HAND_EDITED, message, self.force, &mut self.conflicts);
             }
         } else {
             let message = format!("{}/{name} stands in the way and was not written by flux-gen", self.path);
-            conflict(codes::FOREIGN_IN_THE_WAY, message, self.force, self.conflicts);
+            conflict(codes::FOREIGN_IN_THE_WAY, message, self.force, &mut self.conflicts);
         }
     }
 
@@ -383,7 +419,7 @@ impl Judge<'_> {
         let Some(digest) = self.owned.digest(name) else { return };
         if found.is_some_and(|bytes| sha256_hex(bytes) != digest) {
             let message = format!("{}/{name} was edited by hand and is no longer generated", self.path);
-            conflict(codes::HAND_EDITED, message, self.force, self.conflicts);
+            conflict(codes::HAND_EDITED, message, self.force, &mut self.conflicts);
         }
     }
 }

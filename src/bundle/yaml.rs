@@ -43,6 +43,7 @@ pub fn below<T: Serialize>(header: &str, value: &T, expected: usize) -> Result<S
     let mut out = String::with_capacity(header.len() + expected);
     out.push_str(header);
     writer::write(&mut out, value)?;
+    out.shrink_to_fit();
     Ok(out)
 }
 

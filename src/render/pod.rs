@@ -206,8 +206,11 @@ fn volumes(cluster: &Cluster) -> Vec<core::Volume> {
         config_map(paths::CONFIG.0, paths::flux_name(cluster), None),
         core::Volume { name: paths::CURVE.0.to_owned(), secret: Some(curve), ..Default::default() },
     ];
+    let is_image = view.kind == ViewKind::Image;
+    // One of them takes 3 kB, whatever it is; doubling the list would be the largest part of a compiled cluster.
+    volumes.reserve_exact(usize::from(cluster.size.elastic) + usize::from(is_image) + cluster.volumes.len());
     volumes.extend(cluster.size.elastic.then(|| config_map(paths::SIZE.0, paths::size_name(cluster), None)));
-    volumes.extend((view.kind == ViewKind::Image).then(|| core::Volume {
+    volumes.extend(is_image.then(|| core::Volume {
         name: image_volume_name(view),
         image: Some(core::ImageVolumeSource {
             pull_policy: Some(view.pull_policy.clone()),

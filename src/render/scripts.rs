@@ -56,7 +56,10 @@ impl Templates {
 
     fn render(&self, name: &str, values: Value) -> Result<String, RenderError> {
         let template = self.0.get_template(name).map_err(|source| failed(name, source))?;
-        template.render(values).map_err(|source| failed(name, source))
+        let mut text = template.render(values).map_err(|source| failed(name, source))?;
+        // The buffer is one for the longest branch of the template, and the text lives as long as all clusters do.
+        text.shrink_to_fit();
+        Ok(text)
     }
 }
 

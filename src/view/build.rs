@@ -240,10 +240,11 @@ fn build_image(
 ) -> Result<(BuiltImage, Diagnostics), Failed> {
     let span = input.span();
     let Prepared { tree, groups, problems } = prepare(plan, platform, input, options, open)?;
-    let jobs: Result<Vec<Job<'_>>, PackError> =
-        groups.iter().map(|group| Job::new(&tree, group, plan, writer, options)).collect();
-    let jobs = jobs.map_err(|error| pack_failed(span, &error))?;
-    let elves = jobs.iter().flat_map(|job| job.elves.clone()).collect();
+    let jobs: Vec<Job<'_>> = groups.iter().map(|group| Job::new(&tree, group, plan, writer, options)).collect();
+    let mut elves = Elves::new();
+    for job in &jobs {
+        elves.extend(job.elves().map_err(|error| pack_failed(span, &error))?);
+    }
     let provided = plan.provided.as_slice();
     let expected = Expected { architecture: Some(&platform.architecture), glibc: plan.glibc, provided, labels: None };
     let mut report = contract::check(&tree, &elves, expected);
@@ -261,7 +262,7 @@ fn build_image(
         } else {
             tell(Event::Packing(event.0, event.1, event.2));
         }
-        layers.push(job.run(plan.compression, writer, options).map_err(|error| pack_failed(span, &error))?);
+        layers.push(job.run(&elves, plan.compression, writer, options).map_err(|error| pack_failed(span, &error))?);
     }
     let base = base_image(plan, platform, writer, open)?;
     let manifest = config::write(plan, platform, &layers, &report, base.as_ref(), writer, options.time)
@@ -304,34 +305,44 @@ fn base_image(
     Ok(Some(image))
 }
 
+/// Programs and libraries, by path.
+type Elves = BTreeMap<TreePath, Elf>;
+
 /// A layer that is to be packed, or was.
 struct Job<'a> {
     group: &'a Group,
-    layer: Layer,
+    layer: Layer<'a>,
     key: String,
     cached: Option<Cached>,
-    /// Programs and libraries of the layer.
-    elves: BTreeMap<TreePath, Elf>,
 }
 
 impl<'a> Job<'a> {
-    fn new(
-        tree: &Tree,
-        group: &'a Group,
-        plan: &Plan,
-        writer: &LayoutWriter,
-        options: &BuildOptions,
-    ) -> Result<Self, PackError> {
+    fn new(tree: &'a Tree, group: &'a Group, plan: &Plan, writer: &LayoutWriter, options: &BuildOptions) -> Self {
         let layer = Layer::of(tree, &group.paths);
         let key = cache::key(&layer, plan.compression, options.time);
         let cached = options.cache.as_ref().and_then(|cache| cache.get(&key));
         let cached = cached.filter(|cached| descriptor(plan.compression, cached).is_some_and(|d| writer.has(&d)));
-        let elves = elves(&layer, cached.as_ref())?;
-        Ok(Self { group, layer, key, cached, elves })
+        Self { group, layer, key, cached }
+    }
+
+    /// The layer's programs and libraries, from an earlier build if they are known.
+    fn elves(&self) -> Result<Elves, PackError> {
+        let elf = |item: &Item<'_>| {
+            let ItemKind::File(content) = item.kind else { return Ok(None) };
+            let elf = match &self.cached {
+                Some(cached) => cached.elves.get(&cache::text(item.path)).cloned(),
+                None => elf::read(content).map_err(|error| PackError::Read { path: shown(item.path), error })?,
+            };
+            Ok(elf.map(|elf| (item.path.to_vec(), elf)))
+        };
+        let found: Vec<Result<Option<(TreePath, Elf)>, PackError>> = self.layer.items.par_iter().map(elf).collect();
+        // In order, so that of several errors always the first is told.
+        found.into_iter().filter_map(Result::transpose).collect()
     }
 
     fn run(
         self,
+        elves: &Elves,
         compression: Compression,
         writer: &LayoutWriter,
         options: &BuildOptions,
@@ -340,7 +351,7 @@ impl<'a> Job<'a> {
         let reused = self.cached.is_some();
         let cached = match self.cached {
             Some(cached) => cached,
-            None => self.pack(compression, writer, options)?,
+            None => self.pack(elves, compression, writer, options)?,
         };
         let descriptor = descriptor(compression, &cached);
         let descriptor = descriptor.ok_or_else(|| PackError::Compress("a digest is none".to_owned()))?;
@@ -349,6 +360,7 @@ impl<'a> Job<'a> {
 
     fn pack(
         &self,
+        elves: &Elves,
         compression: Compression,
         writer: &LayoutWriter,
         options: &BuildOptions,
@@ -359,13 +371,14 @@ impl<'a> Job<'a> {
         let packed = pack(&self.layer, how, &mut blob)?;
         let written = blob.modified().map_err(PackError::Write)?;
         let made = blob.finish(compression.media_type()).map_err(failed)?;
-        let elves = self.elves.iter().map(|(path, elf)| (cache::text(path), elf.clone())).collect();
+        let paths = self.layer.items.iter().map(|item| item.path);
+        let own = paths.filter_map(|path| Some((cache::text(path), elves.get(path)?.clone())));
         let cached = Cached {
             digest: made.digest.to_string(),
             size: made.size,
             diff_id: packed.diff_id,
             tar_size: packed.tar_size,
-            elves,
+            elves: own.collect(),
         };
         if let Some(cache) = &options.cache
             && !self.just_changed(written)
@@ -378,8 +391,8 @@ impl<'a> Job<'a> {
     /// Whether a file changed so shortly before it was packed that another change might not show in its times, which are
     /// only as exact as the kernel's clock tick. The blob was `written` after.
     fn just_changed(&self, written: i128) -> bool {
-        let content = |kind: &ItemKind| if let ItemKind::File(content) = kind { content.changed() } else { None };
-        self.layer.items.iter().filter_map(|item| content(&item.kind)).any(|changed| changed + entry::TICK > written)
+        let content = |kind| if let ItemKind::File(content) = kind { content.changed() } else { None };
+        self.layer.items.iter().filter_map(|item| content(item.kind)).any(|changed| changed + entry::TICK > written)
     }
 }
 
@@ -388,26 +401,11 @@ fn descriptor(compression: Compression, cached: &Cached) -> Option<Descriptor> {
     Some(Descriptor::new(compression.media_type(), digest, cached.size))
 }
 
-/// The programs and libraries of a layer, from an earlier build if they are known.
-fn elves(layer: &Layer, cached: Option<&Cached>) -> Result<BTreeMap<TreePath, Elf>, PackError> {
-    let elf = |item: &Item| {
-        let ItemKind::File(content) = &item.kind else { return Ok(None) };
-        let elf = match cached {
-            Some(cached) => cached.elves.get(&cache::text(&item.path)).cloned(),
-            None => elf::read(content).map_err(|error| PackError::Read { path: shown(&item.path), error })?,
-        };
-        Ok(elf.map(|elf| (item.path.clone(), elf)))
-    };
-    let found: Vec<Result<Option<(TreePath, Elf)>, PackError>> = layer.items.par_iter().map(elf).collect();
-    // In order, so that of several errors always the first is told.
-    found.into_iter().filter_map(Result::transpose).collect()
-}
-
 /// The programs and libraries of a tree.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn elves_of(tree: &Tree) -> Result<BTreeMap<TreePath, Elf>, PackError> {
+pub fn elves_of(tree: &Tree) -> Result<Elves, PackError> {
     let mut all = BTreeMap::new();
     let files = tree.entries.iter().filter_map(|(path, entry)| Some((path, entry.content()?)));
     for (path, content) in files.filter(|(path, _)| contract::is_view_path(path)) {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::elf::Elf;
-use super::entry::{Facts, TreePath};
+use super::entry::Facts;
 use super::pack::{Compression, ItemKind, Layer};
 use super::tree::KeptTrees;
 use crate::bundle::hex;
@@ -61,18 +61,18 @@ impl Fields {
 
 /// The key of a layer.
 #[must_use]
-pub fn key(layer: &Layer, compression: Compression, time: u64) -> String {
+pub fn key(layer: &Layer<'_>, compression: Compression, time: u64) -> String {
     let mut fields = Fields::default();
     let mut field = |bytes: &[u8]| fields.add(bytes);
     field(format!("{FORMAT} {} {time}", compression.encoder()).as_bytes());
     for item in &layer.items {
-        field(&item.path);
+        field(item.path);
         field(&item.mode.to_le_bytes());
-        for (name, value) in &item.xattrs {
+        for (name, value) in item.xattrs {
             field(name);
             field(value);
         }
-        match &item.kind {
+        match item.kind {
             ItemKind::Folder => field(b"folder"),
             ItemKind::Link(target) => {
                 field(b"link");
@@ -197,14 +197,14 @@ fn prune(folder: &Path, before: i128, really: bool, removed: &mut Removed) -> io
 
 /// A path as the cache has it.
 #[must_use]
-pub fn text(path: &TreePath) -> String {
+pub fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::entry::{Entry, Tree};
+    use crate::view::entry::{Entry, Tree, TreePath};
 
     #[test]
     fn keys_tell_layers_apart() {

@@ -270,7 +270,8 @@ fn extended_attributes_of_a_file_system_are_packed() {
     let packed = |xattrs| {
         let options = ReadOptions { xattrs, ..read_options(work.path()) };
         let tree = tree::index(&root, &options, &mut Problems::default()).unwrap();
-        let layer = Layer::of(&tree, &tree.entries.keys().cloned().collect::<Vec<_>>());
+        let paths: Vec<_> = tree.entries.keys().cloned().collect();
+        let layer = Layer::of(&tree, &paths);
         let threads = std::num::NonZeroUsize::MIN;
         let mut bytes = Vec::new();
         pack(&layer, PackOptions { compression: Compression::Zstd, threads, time: 0 }, &mut bytes).unwrap();

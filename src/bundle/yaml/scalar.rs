@@ -109,7 +109,7 @@ fn is_plain_word(text: &str) -> bool {
     let (Some(first), Some(last)) = (text.bytes().next(), text.bytes().next_back()) else { return false };
     (first.is_ascii_alphabetic() || first == b'/')
         && last != b':'
-        && text.bytes().fold(true, |plain, b| plain & is_word_byte(b))
+        && text.bytes().all(is_word_byte)
         && !(text.len() <= 5 && AMBIGUOUS.iter().any(|word| text.eq_ignore_ascii_case(word)))
 }
 

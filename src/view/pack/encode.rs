@@ -14,7 +14,8 @@ pub enum Compression {
     Zstd,
 }
 
-const GZIP_LEVEL: i32 = 6;
+/// One byte in 150 more than level 6, for a sixth less time: with gzip, packing takes as long as the compressor does.
+const GZIP_LEVEL: i32 = 5;
 const ZSTD_LEVEL: i32 = 3;
 /// RFC 1952: magic, deflate, no flags, no time, no extra flags, system unknown.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -27,7 +28,7 @@ impl Compression {
     #[must_use]
     pub fn encoder(self) -> &'static str {
         match self {
-            Self::Gzip => "libdeflater/1.26.1 level=6 chunk=1MiB",
+            Self::Gzip => "libdeflater/1.26.1 level=5 chunk=1MiB",
             Self::Zstd => "zstd/1.5.7 level=3 chunk=1MiB",
         }
     }
@@ -105,9 +106,9 @@ mod tests {
     fn the_encoders_are_those_that_are_named() {
         let lock = include_str!("../../../Cargo.lock");
         assert!(lock.contains("name = \"libdeflater\"\nversion = \"1.26.1\""));
-        assert!(Compression::Gzip.encoder().starts_with("libdeflater/1.26.1 level=6 "));
+        assert!(Compression::Gzip.encoder().starts_with("libdeflater/1.26.1 level=5 "));
         let zstd = format!("zstd/{} level=3 ", zstd::zstd_safe::version_string());
         assert!(Compression::Zstd.encoder().starts_with(&zstd), "{zstd}");
-        assert_eq!((GZIP_LEVEL, ZSTD_LEVEL, super::super::CHUNK), (6, 3, 1 << 20));
+        assert_eq!((GZIP_LEVEL, ZSTD_LEVEL, super::super::CHUNK), (5, 3, 1 << 20));
     }
 }

@@ -4,45 +4,45 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::view::entry::{Content, EntryKind, Tree, TreePath, parent};
 
-/// A layer that is to be packed.
+/// A layer that is to be packed: a view of a part of a tree, which stays where it is. Trees have a hundred thousand entries.
 #[derive(Debug, Clone)]
-pub struct Layer {
+pub struct Layer<'a> {
     /// Its entries in order: folders before what is in them.
-    pub items: Vec<Item>,
+    pub items: Vec<Item<'a>>,
 }
 
 /// One entry.
-#[derive(Debug, Clone)]
-pub struct Item {
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
     /// Path in the image.
-    pub path: TreePath,
+    pub path: &'a [u8],
     /// Permission bits.
     pub mode: u32,
     /// Extended attributes, sorted.
-    pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    pub xattrs: &'a [(Vec<u8>, Vec<u8>)],
     /// What it is.
-    pub kind: ItemKind,
+    pub kind: ItemKind<'a>,
 }
 
 /// What an entry is.
-#[derive(Debug, Clone)]
-pub enum ItemKind {
+#[derive(Debug, Clone, Copy)]
+pub enum ItemKind<'a> {
     /// A folder.
     Folder,
     /// A file with its content.
-    File(Content),
+    File(&'a Content),
     /// A symbolic link.
-    Link(Vec<u8>),
+    Link(&'a [u8]),
     /// Another name of a file that came before.
-    HardLink(TreePath),
+    HardLink(&'a [u8]),
 }
 
-impl Layer {
+impl<'a> Layer<'a> {
     /// The layer of some entries of a tree. The folders above them are in it too, always with mode 0755, so that they do not
     /// differ from layer to layer. Names of one file are hard links if they are in the same layer, and files otherwise:
     /// layers are unpacked one by one.
     #[must_use]
-    pub fn of(tree: &Tree, paths: &[TreePath]) -> Self {
+    pub fn of(tree: &'a Tree, paths: &'a [TreePath]) -> Self {
         let mut all: BTreeSet<&[u8]> = BTreeSet::new();
         for path in paths {
             let mut at = path.as_slice();
@@ -50,26 +50,26 @@ impl Layer {
                 at = parent(at);
             }
         }
-        let mut first: BTreeMap<u64, TreePath> = BTreeMap::new();
+        let mut first: BTreeMap<u64, &[u8]> = BTreeMap::new();
         let mut items = Vec::with_capacity(all.len());
         for path in all {
             let Some(entry) = tree.get(path) else {
-                items.push(Item { path: path.to_vec(), mode: 0o755, xattrs: Vec::new(), kind: ItemKind::Folder });
+                items.push(Item { path, mode: 0o755, xattrs: &[], kind: ItemKind::Folder });
                 continue;
             };
             let kind = match &entry.kind {
                 EntryKind::Folder => ItemKind::Folder,
-                EntryKind::Link(target) => ItemKind::Link(target.clone()),
+                EntryKind::Link(target) => ItemKind::Link(target),
                 EntryKind::File(content) => match content.shared.and_then(|set| first.get(&set)) {
-                    Some(target) => ItemKind::HardLink(target.clone()),
+                    Some(target) => ItemKind::HardLink(target),
                     None => {
-                        first.extend(content.shared.map(|set| (set, path.to_vec())));
-                        ItemKind::File(content.clone())
+                        first.extend(content.shared.map(|set| (set, path)));
+                        ItemKind::File(content)
                     }
                 },
             };
-            let xattrs = if matches!(kind, ItemKind::HardLink(_)) { Vec::new() } else { entry.xattrs.clone() };
-            items.push(Item { path: path.to_vec(), mode: entry.mode, xattrs, kind });
+            let xattrs = if matches!(kind, ItemKind::HardLink(_)) { &[][..] } else { entry.xattrs.as_slice() };
+            items.push(Item { path, mode: entry.mode, xattrs, kind });
         }
         Self { items }
     }

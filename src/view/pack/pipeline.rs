@@ -45,7 +45,7 @@ type Buffers = (Sender<Vec<u8>>, Receiver<Vec<u8>>);
 ///
 /// # Errors
 /// When the tree cannot be read or `out` not be written; what was written then is of no use.
-pub fn pack(layer: &Layer, options: PackOptions, out: &mut impl Write) -> Result<Packed, PackError> {
+pub fn pack(layer: &Layer<'_>, options: PackOptions, out: &mut impl Write) -> Result<Packed, PackError> {
     let threads = options.threads.get();
     // So many chunks wait at most between two steps.
     let (to_encode, encode) = bounded::<(u64, Chunk)>(threads);

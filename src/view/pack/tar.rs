@@ -1,6 +1,7 @@
 //! The tar stream of a layer (POSIX.1-2017 pax). Only names, modes, links and contents of the tree are in it: owner 0, no names
 //! of users, one time for all.
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 
 use tar::EntryType;
@@ -13,12 +14,12 @@ use crate::view::entry::{Content, shown};
 const BUFFER: usize = 256 << 10;
 
 /// Writes a layer. `time`: modification time of every entry, in seconds since 1970.
-pub(super) fn write(layer: &Layer, time: u64, out: &mut impl Write) -> Result<(), PackError> {
+pub(super) fn write(layer: &Layer<'_>, time: u64, out: &mut impl Write) -> Result<(), PackError> {
     let mut buffer = vec![0; BUFFER];
     for item in &layer.items {
         header(item, time, out)?;
-        if let ItemKind::File(content) = &item.kind {
-            copy(content, &item.path, &mut buffer, out)?;
+        if let ItemKind::File(content) = item.kind {
+            copy(content, item.path, &mut buffer, out)?;
         }
     }
     out.write_all(&[0; 2 * BLOCK as usize]).map_err(PackError::Write)
@@ -45,16 +46,16 @@ fn pad(size: u64, out: &mut impl Write) -> Result<(), PackError> {
     out.write_all(&zeros[..padding(size)]).map_err(PackError::Write)
 }
 
-fn header(item: &Item, time: u64, out: &mut impl Write) -> Result<(), PackError> {
-    let mut name = item.path.clone();
-    let (kind, link, size) = match &item.kind {
+fn header(item: &Item<'_>, time: u64, out: &mut impl Write) -> Result<(), PackError> {
+    let mut name = Cow::Borrowed(item.path);
+    let (kind, link, size) = match item.kind {
         ItemKind::Folder => {
-            name.push(b'/');
+            name.to_mut().push(b'/');
             (EntryType::Directory, &[][..], 0)
         }
         ItemKind::File(content) => (EntryType::Regular, &[][..], content.size),
-        ItemKind::Link(target) => (EntryType::Symlink, target.as_slice(), 0),
-        ItemKind::HardLink(target) => (EntryType::Link, target.as_slice(), 0),
+        ItemKind::Link(target) => (EntryType::Symlink, target, 0),
+        ItemKind::HardLink(target) => (EntryType::Link, target, 0),
     };
     let named = |(key, value): &(Vec<u8>, Vec<u8>)| ([b"SCHILY.xattr.", key.as_slice()].concat(), value.clone());
     let records: Vec<_> = item.xattrs.iter().map(named).collect();
@@ -70,8 +71,8 @@ mod tests {
     /// Largest size that fits into a header.
     const LARGEST: u64 = 0o777_7777_7777;
 
-    fn item(path: &[u8], kind: ItemKind) -> Item {
-        Item { path: path.to_vec(), mode: 0o644, xattrs: Vec::new(), kind }
+    fn item<'a>(path: &'a [u8], kind: ItemKind<'a>) -> Item<'a> {
+        Item { path, mode: 0o644, xattrs: &[], kind }
     }
 
     /// A writer that keeps the first bytes and counts the others.
@@ -98,14 +99,13 @@ mod tests {
         let odd = b"d/\xff\xfe".to_vec();
         let long_odd = [&[0xff; 150][..], b"z"].concat();
         let content = entry::Entry::made(b"abc", 0o644).content().unwrap().clone();
-        let mut with_xattr = item(b"x", ItemKind::File(content.clone()));
-        with_xattr.xattrs = vec![(b"security.capability".to_vec(), vec![1, 0, 2])];
+        let xattrs = [(b"security.capability".to_vec(), vec![1, 0, 2])];
         let items = vec![
-            item(&long, ItemKind::File(content.clone())),
+            item(&long, ItemKind::File(&content)),
             item(&hundred, ItemKind::Folder),
-            item(&odd, ItemKind::Link(long.clone())),
-            item(&long_odd, ItemKind::HardLink(long.clone())),
-            with_xattr,
+            item(&odd, ItemKind::Link(&long)),
+            item(&long_odd, ItemKind::HardLink(&long)),
+            Item { xattrs: &xattrs, ..item(b"x", ItemKind::File(&content)) },
         ];
         let mut bytes = Vec::new();
         write(&Layer { items }, 7, &mut bytes).unwrap();
@@ -140,7 +140,7 @@ mod tests {
         let source = entry::Source::Disk { path, facts };
         let content = Content { size: LARGEST + 2, source, shared: None };
         let mut head = Head::default();
-        let result = write(&Layer { items: vec![item(b"huge", ItemKind::File(content))] }, 0, &mut head);
+        let result = write(&Layer { items: vec![item(b"huge", ItemKind::File(&content))] }, 0, &mut head);
         assert!(matches!(result, Err(PackError::Write(_))), "the writer stops after 64 KiB");
         let mut archive = tar::Archive::new(head.0.as_slice());
         let entry = archive.entries().unwrap().next().unwrap().unwrap();
