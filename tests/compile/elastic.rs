@@ -2,23 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flux_gen::compile::{self, Input};
-use flux_gen::diag::SourceMap;
 use flux_gen::object::Object;
-use flux_gen::spec::{self, ReadOptions};
 use serde_json::Value;
 
-const KEY: &str = "K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S";
+use crate::text::compiled;
 
 fn objects(text: &str) -> Vec<Object> {
-    let mut sources = SourceMap::new();
-    let inputs = vec![("spec.yaml".to_owned(), text.as_bytes().to_vec())];
-    let (documents, diagnostics) = spec::read(&mut sources, inputs, &ReadOptions::default());
-    assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-    let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: None, set: &[], public_keys: &none };
-    let public_keys = compile::certificate_needs(&input).into_iter().map(|need| (need, KEY.to_owned())).collect();
-    let compiled = compile::compile(&Input { public_keys: &public_keys, ..input });
+    let compiled = compiled(text, "", &[]);
     assert!(!compiled.diagnostics.has_errors(), "{:?}", compiled.diagnostics);
     compiled.clusters.into_iter().flat_map(|cluster| cluster.objects).collect()
 }

@@ -1,35 +1,19 @@
 //! Target versions: every example for every version, which fields appear from which version on, patches that a version does
 //! not take, and that only the table of features knows version numbers.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flux_gen::compile::{self, Compiled, Input};
-use flux_gen::diag::{Severity, SourceMap};
+use flux_gen::compile::Compiled;
+use flux_gen::diag::Severity;
 use flux_gen::model::kubernetes::{Feature, KubernetesVersion, Part};
-use flux_gen::spec::{self, Project, ReadOptions};
 use serde_json::Value;
 
-const KEY: &str = "K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S";
+use crate::text::compiled;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn compiled(specs: &str, project: &str, set: &[(&str, &str)]) -> Compiled {
-    let mut sources = SourceMap::new();
-    let inputs = vec![("spec.yaml".to_owned(), specs.as_bytes().to_vec())];
-    let (documents, found) = spec::read(&mut sources, inputs, &ReadOptions::default());
-    assert!(!found.has_errors(), "{found:?}");
-    let (project, found) = Project::read(&mut sources, "flux-gen.yaml", project.as_bytes().to_vec());
-    assert!(!found.has_errors(), "{found:?}");
-    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: Some(&project), set: &set, public_keys: &none };
-    let public_keys = compile::certificate_needs(&input).into_iter().map(|need| (need, KEY.to_owned())).collect();
-    compile::compile(&Input { public_keys: &public_keys, ..input })
 }
 
 /// Code and message of each problem of a severity, in the order of the text.

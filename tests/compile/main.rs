@@ -10,3 +10,4 @@ mod queues;
 mod resolve;
 mod seeds;
 mod strategies;
+mod text;

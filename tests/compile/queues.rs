@@ -1,28 +1,11 @@
 //! Queues, capacity and hardening: what they put into objects, and every code of `FG35x` and `FG36x` with cases that fire and
 //! cases that do not.
 
-use std::collections::BTreeMap;
-
-use flux_gen::compile::{self, Compiled, Input};
-use flux_gen::diag::{Severity, SourceMap, codes};
-use flux_gen::spec::{self, Project, ReadOptions};
+use flux_gen::compile::Compiled;
+use flux_gen::diag::{Severity, codes};
 use serde_json::{Value, json};
 
-const KEY: &str = "K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S";
-
-fn compiled(specs: &str, project: &str, set: &[(&str, &str)]) -> Compiled {
-    let mut sources = SourceMap::new();
-    let inputs = vec![("spec.yaml".to_owned(), specs.as_bytes().to_vec())];
-    let (documents, found) = spec::read(&mut sources, inputs, &ReadOptions::default());
-    assert!(!found.has_errors(), "{found:?}\n{specs}");
-    let (project, found) = Project::read(&mut sources, "flux-gen.yaml", project.as_bytes().to_vec());
-    assert!(!found.has_errors(), "{found:?}");
-    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: Some(&project), set: &set, public_keys: &none };
-    let public_keys = compile::certificate_needs(&input).into_iter().map(|need| (need, KEY.to_owned())).collect();
-    compile::compile(&Input { public_keys: &public_keys, ..input })
-}
+use crate::text::compiled;
 
 fn cluster(name: &str, spec: &str) -> String {
     let containers = if spec.contains("containers:") { "" } else { "  containers: [{image: app, command: run}]\n" };

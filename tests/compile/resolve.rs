@@ -1,12 +1,8 @@
 //! What resolving says: every code of `FG30x`, with a case that fires and one that does not.
 
-use std::collections::BTreeMap;
+use flux_gen::diag::{Diagnostics, Severity, codes};
 
-use flux_gen::compile::{self, Input};
-use flux_gen::diag::{Diagnostics, Severity, SourceMap, codes};
-use flux_gen::spec::{self, Project, ReadOptions};
-
-const KEY: &str = "K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S";
+use crate::text::{KEY, compile_text};
 
 /// Codes that a spec gives, with a project file and settings.
 fn codes_of(spec_text: &str, project: &str, set: &[(&str, &str)]) -> Vec<&'static str> {
@@ -17,20 +13,13 @@ fn codes_of(spec_text: &str, project: &str, set: &[(&str, &str)]) -> Vec<&'stati
     codes
 }
 
+fn document(spec_text: &str) -> String {
+    format!("apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {{name: test}}\nspec:\n{spec_text}")
+}
+
 fn diagnostics(spec_text: &str, project: &str, set: &[(&str, &str)]) -> Diagnostics {
-    let mut sources = SourceMap::new();
-    let text = format!(
-        "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {{name: test}}\nspec:\n{spec_text}"
-    );
-    let inputs = vec![("spec.yaml".to_owned(), text.into_bytes())];
-    let (documents, mut found) = spec::read(&mut sources, inputs, &ReadOptions::default());
-    let (project, problems) = Project::read(&mut sources, "flux-gen.yaml", project.as_bytes().to_vec());
-    found.extend(problems);
-    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: Some(&project), set: &set, public_keys: &none };
-    let public_keys = compile::certificate_needs(&input).into_iter().map(|need| (need, KEY.to_owned())).collect();
-    found.extend(compile::compile(&Input { public_keys: &public_keys, ..input }).diagnostics);
+    let (compiled, mut found) = compile_text(&document(spec_text), project, set, Some(KEY));
+    found.extend(compiled.diagnostics);
     found
 }
 
@@ -129,16 +118,7 @@ fn the_built_in_templates_have_no_mistake() {
 #[test]
 fn a_cluster_that_never_ends_is_a_service_unless_the_setting_says_otherwise() {
     let annotated = |spec_text: &str, set: &[(&str, &str)]| {
-        let mut sources = SourceMap::new();
-        let text = format!(
-            "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {{name: test}}\nspec:\n{spec_text}"
-        );
-        let (documents, _) =
-            spec::read(&mut sources, vec![("s.yaml".to_owned(), text.into_bytes())], &ReadOptions::default());
-        let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let none = BTreeMap::new();
-        let input = Input { documents: &documents, project: None, set: &set, public_keys: &none };
-        let compiled = compile::compile(&input);
+        let (compiled, _) = compile_text(&document(spec_text), "", set, None);
         compiled.clusters[0].objects.iter().filter(|o| o.kind() == "Job").any(|o| {
             o.metadata().annotations.iter().flatten().any(|(k, _)| k == "argocd.argoproj.io/ignore-healthcheck")
         })

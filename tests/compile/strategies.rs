@@ -3,36 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use flux_gen::compile::{self, Compiled, Input};
-use flux_gen::diag::{Diagnostics, Severity, SourceMap};
+use flux_gen::compile::Compiled;
+use flux_gen::diag::Severity;
 use flux_gen::model::rollout::{GitOps, JobStrategy};
 use flux_gen::object::Object;
-use flux_gen::spec::{self, Project, ReadOptions};
 use proptest::prelude::*;
 use serde_json::Value;
 
-const KEY: &str = "K3HW^WVq.zo69t)(umF>:XvwTj:QGN^yKlWaVH(S";
+use crate::text::{KEY, Set, compile_text};
+
 const OTHER_KEY: &str = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
 const HEAD: &str =
     "apiVersion: flux-framework.org/v1alpha2\nkind: MiniCluster\nmetadata: {name: test, namespace: hpc}\nspec:\n";
-
-type Set<'a> = &'a [(&'a str, &'a str)];
-
-/// Compiles whole documents.
-fn compile_text(text: &str, project: &str, set: Set<'_>, key: Option<&str>) -> (Compiled, Diagnostics) {
-    let mut sources = SourceMap::new();
-    let inputs = vec![("spec.yaml".to_owned(), text.as_bytes().to_vec())];
-    let (documents, mut reading) = spec::read(&mut sources, inputs, &ReadOptions::default());
-    let (project, problems) = Project::read(&mut sources, "flux-gen.yaml", project.as_bytes().to_vec());
-    reading.extend(problems);
-    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: Some(&project), set: &set, public_keys: &none };
-    let needs = compile::certificate_needs(&input);
-    let public_keys = needs.into_iter().filter_map(|need| Some((need, key?.to_owned()))).collect();
-    let compiled = compile::compile(&Input { public_keys: &public_keys, ..input });
-    (compiled, reading)
-}
 
 fn compiled(spec: &str, project: &str, set: Set<'_>, key: Option<&str>) -> Compiled {
     let (compiled, reading) = compile_text(&format!("{HEAD}{spec}"), project, set, key);
