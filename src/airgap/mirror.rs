@@ -96,6 +96,12 @@ impl Prefix {
     pub fn holds(&self, image: &Reference) -> bool {
         self.rest(image.registry(), image.repository()).is_some()
     }
+
+    /// Whether all that is below another one is below this one.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        self.rest(&other.registry, &other.path).is_some()
+    }
 }
 
 impl fmt::Display for Prefix {
@@ -315,6 +321,16 @@ mod tests {
             (vec![("docker.io/a", "docker.io/ab")], vec![]),
         ] {
             assert_eq!(mirror(&rules).1, codes, "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_covers_what_is_below_it_in_whole_parts() {
+        let prefix = |text| Prefix::parse(text).unwrap();
+        for (above, below, expect) in
+            [("a.b", "a.b/c", true), ("a.b/c", "a.b/c", true), ("a.b/c", "a.b/cd", false), ("a.b/c", "a.b", false)]
+        {
+            assert_eq!(prefix(above).covers(&prefix(below)), expect, "{above} {below}");
         }
     }
 

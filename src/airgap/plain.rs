@@ -37,12 +37,23 @@ pub fn plain_secrets(name: &str, bytes: Vec<u8>) -> Diagnostics {
     found
 }
 
-fn is_plain_secret(value: &Value) -> bool {
+/// Whether an object is a Secret whose values anybody can read.
+#[must_use]
+pub fn is_plain_secret(value: &Value) -> bool {
     let holds = |field| value.get(field).and_then(Value::as_object).is_some_and(|values| !values.is_empty());
     text(value, "/apiVersion") == "v1"
         && text(value, "/kind") == "Secret"
         && (holds("data") || holds("stringData"))
         && !hides_data(value)
+}
+
+/// Whether a text has the private part of a CURVE certificate, as a spec with `curveCert` has it. What only looks like one
+/// counts too.
+#[must_use]
+pub fn has_private_key(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let value = |rest: &str| rest.trim_start().strip_prefix('=').is_some_and(|rest| !rest.trim().is_empty());
+    text.lines().any(|line| line.split_once("secret-key").is_some_and(|(_, rest)| value(rest)))
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
@@ -85,6 +96,19 @@ mod tests {
         assert_eq!(found(&half), ["FG950 a/b.yaml holds the plain Secret key"]);
         let pretended = SECRET.to_owned() + "sops: {mac: 'ENC[AES256_GCM,data:z]'}\n";
         assert_eq!(found(&pretended), ["FG950 a/b.yaml holds the plain Secret key"]);
+    }
+
+    #[test]
+    fn private_parts_of_certificates() {
+        for text in [
+            "    curveCert: |\n      curve\n        secret-key = \"x\"\n",
+            "curveCert: \"curve\\n secret-key=\\\"x\\\"\"\n",
+        ] {
+            assert!(has_private_key(text.as_bytes()), "{text}");
+        }
+        for text in ["public-key = \"x\"\n", "# the secret-key is elsewhere\n", "secret-key =\n"] {
+            assert!(!has_private_key(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

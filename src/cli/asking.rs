@@ -16,7 +16,7 @@ use crate::airgap::answer::answer;
 use crate::airgap::lock::{Lock, LockedImage, Origin, Staleness};
 use crate::airgap::mirror::{Mirror, Place};
 use crate::diag::codes::airgap as codes;
-use crate::diag::{Diagnostic, Diagnostics};
+use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::oci::layout::{Layout, Limits};
 use crate::oci::registry::{Client, Repository};
 use crate::oci::{Descriptor, Error, ErrorKind, Platform, Reference, Source};
@@ -29,6 +29,8 @@ pub(super) struct Asked<'a> {
     pub(super) platforms: BTreeSet<Platform>,
     /// Whether names are asked for that the lock has.
     pub(super) again: bool,
+    /// Where a name is written, for messages.
+    pub(super) place: &'a dyn Fn(&str) -> Option<Span>,
 }
 
 impl Asked<'_> {
@@ -49,7 +51,7 @@ impl Asked<'_> {
                     problems.extend(moved(name, before, &image).into_iter().collect());
                     lock.images.insert(name.clone(), image);
                 }
-                Err(error) => problems.push(no_answer(name, &error)),
+                Err(error) => problems.push(no_answer(name, (self.place)(name), &error)),
             }
         }
         (lock, problems)
@@ -167,8 +169,14 @@ fn look_up(name: &str, places: &Places, platforms: &BTreeSet<Platform>) -> Resul
     answer(name, source, &root, platforms, Origin::Registry)
 }
 
-fn no_answer(name: &str, error: &Error) -> Diagnostic {
-    let made = Diagnostic::global_error(codes::LOCK_NO_ANSWER, format!("{name}: {error}"));
+fn no_answer(name: &str, place: Option<Span>, error: &Error) -> Diagnostic {
+    let text = error.to_string();
+    // Some errors begin with the name themselves.
+    let message = if text.starts_with(name) { text } else { format!("{name}: {text}") };
+    let made = match place {
+        Some(span) => Diagnostic::error(codes::LOCK_NO_ANSWER, span, message),
+        None => Diagnostic::global_error(codes::LOCK_NO_ANSWER, message),
+    };
     match error.advice() {
         Some(help) => made.help(help),
         None => made,

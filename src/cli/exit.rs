@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     Failed,
     /// The command line was not understood.
     Usage,
-    /// `check` or `diff` found a difference between the specs and the output folder.
+    /// Something generated is not what the sources give: the output folder, a lock, the file of a GitOps tool.
     Drift,
     /// A bug in flux-gen.
     Bug,
@@ -37,10 +37,14 @@ impl Exit {
         match self {
             Self::Ok => "Done. There may have been warnings.",
             Self::Failed => {
-                "The input has errors, or an operation failed (a file that cannot be read, say). Nothing was written."
+                "The input has errors, or an operation failed (a file that cannot be read, say). Nothing was written; of what \
+                 was sent to a registry, no tag stands for a part."
             }
             Self::Usage => "The command line was not understood.",
-            Self::Drift => "`check` or `diff`: the output folder is not what the specs give. Run `flux-gen build`.",
+            Self::Drift => {
+                "Something is not up to date, and was not written: the output folder (`check`, `diff`, `publish`), a lock \
+                 (`lock --check`, `recipe lock --check`), a file (`gitops --check`); or `view diff` found differences."
+            }
             Self::Bug => "A bug in flux-gen. Please report it; no input should do this.",
         }
     }

@@ -116,6 +116,23 @@ pub(crate) fn span_of_image(inputs: &Inputs, cluster: Span, name: &str) -> Span 
     spec.and_then(|spec| span_of(spec, written)).unwrap_or(cluster)
 }
 
+/// Where an image is named first: in a spec, else the document beside the specs that names it. `None` for what no file says,
+/// such as the view that a setting chooses.
+pub(crate) fn place_of(inputs: &Inputs, name: &str) -> Option<Span> {
+    let documents = &inputs.documents;
+    let named = |value: &serde_json::Value| {
+        let mut is_there = false;
+        images::visit_value(&mut value.clone(), &mut |_, image| {
+            is_there |= image == name;
+            None
+        });
+        is_there
+    };
+    let beside =
+        || documents.companions.iter().find(|companion| named(&companion.value)).map(|companion| companion.span);
+    documents.miniclusters.iter().find_map(|spec| span_of(spec, name)).or_else(beside)
+}
+
 /// Where a spec names an image.
 fn span_of(spec: &MiniCluster, name: &str) -> Option<Span> {
     let MiniClusterSpec { containers, services, flux, .. } = &spec.spec.value;

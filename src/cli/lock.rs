@@ -73,7 +73,8 @@ pub(crate) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
         client: args.registry.client()?,
         mirror: mirror.map(|rewriter| rewriter.mirror().clone()),
     };
-    let asked = Asked { names: &names, platforms, again: args.update || stale.platforms };
+    let place = |name: &str| images::place_of(&inputs, name);
+    let asked = Asked { names: &names, platforms, again: args.update || stale.platforms, place: &place };
     let (mut lock, mut problems) = asked.ask(&old, &places);
     if problems.has_errors() {
         return failed(&mut inputs, problems, ui);

@@ -23,6 +23,7 @@ use crate::airgap::artifact::{self, Files, Form};
 use crate::airgap::plain::{may_hold_objects, plain_secrets};
 use crate::bundle::check::check;
 use crate::bundle::files::Disk;
+use crate::bundle::gitops::has_password;
 use crate::diag::{Diagnostics, SourceMap};
 use crate::oci::descriptor::REF_NAME;
 use crate::oci::document::Index;
@@ -165,7 +166,15 @@ fn annotations(args: &PublishArgs) -> Result<BTreeMap<String, String>, CommandEr
     };
     let known = [("revision", args.revision.clone()), ("source", args.source.clone()), ("created", created)];
     let own = known.into_iter().filter_map(|(key, value)| Some((format!("org.opencontainers.image.{key}"), value?)));
-    Ok(own.chain(args.annotation.iter().cloned()).collect())
+    let all: BTreeMap<String, String> = own.chain(args.annotation.iter().cloned()).collect();
+    // CI systems put tokens into the addresses of their clones, and annotations are read by everybody. The value is not shown.
+    match all.iter().find(|(_, value)| has_password(value)) {
+        None => Ok(all),
+        Some((key, _)) => {
+            Err(CommandError::usage(format!("the address in {key} holds a password; nothing was published"))
+                .help("give it without `user:password@`"))
+        }
+    }
 }
 
 /// The folder, when nobody wants to know whether it is up to date.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::error::CommandError;
+use crate::airgap::mirror::Prefix;
 use crate::oci::Error;
 use crate::oci::credentials::{LoginFiles, Places};
 use crate::oci::registry::{Client, ClientOptions, Proxies, RetryPolicy};
@@ -19,7 +20,7 @@ use crate::oci::transfer::TransferOptions;
 #[command(next_help_heading = "Registry options")]
 pub(crate) struct RegistryArgs {
     /// Registry to talk to without TLS, as it stands in references (`localhost:5000`). May be repeated.
-    #[arg(long, value_name = "REGISTRY")]
+    #[arg(long, value_name = "REGISTRY", value_parser = registry)]
     plain_http: Vec<String>,
     /// PEM file with a certificate authority to trust besides those of the system. May be repeated.
     #[arg(long, value_name = "FILE")]
@@ -62,6 +63,13 @@ impl RegistryArgs {
     pub(crate) fn transfer(&self, mount_from: &[String]) -> TransferOptions {
         TransferOptions { parallel: usize::from(self.parallel), mount_from: mount_from.to_vec() }
     }
+}
+
+/// A registry as references have it. Anything else would never be compared equal, and so count for nothing without a word.
+fn registry(text: &str) -> Result<String, String> {
+    let name = Prefix::parse(text).ok().filter(|name| name.to_string() == name.registry());
+    name.map(|name| name.registry().to_owned())
+        .ok_or_else(|| "write HOST or HOST:PORT, as references have it".to_owned())
 }
 
 /// How to talk to servers: authorities beside those of the system, seconds that a connection may stand still, and what the

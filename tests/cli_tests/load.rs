@@ -15,7 +15,7 @@ use flux_gen::oci::layout::{LayoutWriter, WriteOptions};
 use flux_gen::oci::{Digest, Platform, media};
 
 use crate::harness::{Run, Sandbox, minicluster};
-use crate::mock::{Gate, Mock, Setup};
+use crate::mock::{Fault, Gate, Mock, Setup};
 
 const VIEW: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-noble";
 const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n  annotations: {team: blue}\nspec:\n  \
@@ -208,6 +208,12 @@ fn a_registry_is_compared_with_the_bundles_alone() {
     {
         assert!(said.contains(part), "{part}\n{said}");
     }
+    // Another place than that of the bundles is not said to have everything, whatever they name.
+    let other = format!("{}/other", mock.address);
+    let other = ["archive", "verify", &other, "--plain-http", &mock.address, "--bundles", "site"];
+    let said = sandbox.run(&other).exits(1).stderr;
+    let places = format!("site/flux-gen.yaml has its images in {0}/hub, {0}/official, not in {0}/other", mock.address);
+    assert!(said.contains(&places), "{said}");
     let said = Run::of(sandbox.command(["archive", "verify", "no.such:5000/hub"]).output().unwrap()).exits(1).stderr;
     assert!(said.contains("there is no ./flux-gen.yaml, so it is not known"), "{said}");
 }
@@ -238,6 +244,36 @@ fn a_platform_that_the_site_needs_and_an_image_lacks_is_told_before_anything_is_
     assert!(said.contains("nothing was sent or written"), "{said}");
     assert!(mock.state().log.is_empty() && !sandbox.path("site").exists());
     let _ = load(&sandbox, &mock, &["-o", "site", "--platform", "linux/arm64"]).exits(0);
+}
+
+#[test]
+fn a_load_that_stops_says_that_it_can_be_gone_on_with() {
+    let (sandbox, mock) = (saved(&[]), Mock::new(Setup::default()));
+    let said = "what has been sent stays; the same command goes on from there";
+    let refuse = || mock.fail("PUT", "/blobs/uploads/", usize::MAX, Fault::Status(403, Vec::new()));
+    refuse();
+    let stopped = load(&sandbox, &mock, &["--parallel", "1"]).exits(1).stderr;
+    assert!(!stopped.contains(said), "nothing has been sent: {stopped}");
+    mock.revive();
+    mock.fail("PUT", "/blobs/uploads/", 3, Fault::Slow(std::time::Duration::ZERO));
+    refuse();
+    let stopped = load(&sandbox, &mock, &["--parallel", "1"]).exits(1).stderr;
+    assert!(stopped.contains(said), "{stopped}");
+    mock.revive();
+    let _ = load(&sandbox, &mock, &[]).exits(0);
+}
+
+/// Compressed as a whole it would pass for images alone, and its bundles be passed over.
+#[test]
+fn a_compressed_archive_is_not_loaded_as_images_alone() {
+    let (sandbox, mock) = (saved(&[]), Mock::new(Setup::default()));
+    let archive = fs::read(sandbox.path("a.tar")).unwrap();
+    fs::write(sandbox.path("a.tar"), zstd::encode_all(archive.as_slice(), 1).unwrap()).unwrap();
+    for more in [&[][..], &["-o", "site"]] {
+        let said = load(&sandbox, &mock, more).exits(1).stderr;
+        assert!(said.contains("error[FG910]: a.tar is compressed") && said.contains("decompress it first"), "{said}");
+    }
+    assert!(mock.state().log.is_empty());
 }
 
 #[test]
@@ -274,7 +310,7 @@ fn nothing_is_sent_when_an_image_would_stay_outside_or_the_output_is_not_ours() 
     sandbox.write("site/examples/a.yaml", "# mine\n").write("site/generated/default/a/job.yaml", "mine\n");
     let said = load(&sandbox, &mock, &["-o", "site"]).exits(1).stderr;
     assert!(said.contains("error[FG945]: site/examples/a.yaml was not written by `archive load`"), "{said}");
-    assert!(said.contains("error[FG610]: default/a/job.yaml stands in the way"), "{said}");
+    assert!(said.contains("error[FG610]: site/generated/default/a/job.yaml stands in the way"), "{said}");
     sandbox.write("plain", "");
     let said = load(&sandbox, &mock, &["-o", "plain/site"]).exits(1).stderr;
     assert!(said.contains("plain/site") && said.contains("Not a directory"), "{said}");
@@ -398,6 +434,11 @@ fn registries_with_logins_are_loaded_into_locked_from_and_saved_from() {
     let lock = ["lock", "--no-facts", "--plain-http", &mock.address];
     let said = sandbox.run(&lock).exits(1).stderr;
     assert!(said.contains(&format!("error[FG904]: {image}: ")), "{said}");
+    // Anything but a registry would be compared with none, and be for nothing.
+    for not_one in [format!("http://{}", mock.address), format!("{}/hub", mock.address)] {
+        let said = sandbox.run(&["lock", "--plain-http", &not_one]).exits(2).stderr;
+        assert!(said.contains("write HOST or HOST:PORT"), "{said}");
+    }
     let login = ["--authfile", "login.json"];
     let _ = sandbox.run(&[&lock[..], &login].concat()).exits(0);
     let _ = sandbox.run(&["build", "--locked"]).exits(0);

@@ -64,6 +64,18 @@ fn what_it_says_of_itself() {
     assert!(text.contains("application/vnd.cncf.flux.content.v1.tar+gzip"), "{text}");
 }
 
+/// CI systems put tokens into the addresses of their clones; annotations can be read by everybody.
+#[test]
+fn an_address_with_a_password_is_not_published() {
+    let (sandbox, mock) = (project(), Mock::new(Setup::default()));
+    let address = "https://ci:hush-hush@git.example.com/c.git";
+    for more in [["--source", address], ["--annotation", &format!("org.opencontainers.image.url={address}")]] {
+        let said = publish(&sandbox, &mock, "clusters:v1", &more).exits(2).stderr;
+        assert!(said.contains("holds a password; nothing was published") && !said.contains("hush-hush"), "{said}");
+    }
+    assert!(mock.state().log.is_empty());
+}
+
 #[test]
 fn a_layout_instead_of_a_registry() {
     let sandbox = project();

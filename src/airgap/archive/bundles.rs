@@ -2,19 +2,14 @@
 
 use serde_json::Value;
 
+use crate::airgap::plain::{is_plain_secret, may_hold_objects};
 use crate::diag::{Severity, SourceMap};
 use crate::object::images::visit_value;
 use crate::spec::read_objects;
 
-/// Whether a file may hold objects.
-#[must_use]
-pub fn is_text_of_objects(name: &str) -> bool {
-    [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
-}
-
 /// The objects of a file; none for one that is neither YAML nor JSON by its name.
 fn objects(name: &str, bytes: Vec<u8>) -> Result<Vec<Value>, String> {
-    if !is_text_of_objects(name) {
+    if !may_hold_objects(name) {
         return Ok(Vec::new());
     }
     let (objects, problems) = read_objects(&mut SourceMap::new(), vec![(name.to_owned(), bytes)]);
@@ -40,19 +35,13 @@ pub fn images(name: &str, bytes: Vec<u8>) -> Result<Vec<(String, String)>, Strin
     Ok(found)
 }
 
-/// Names of the Secrets in a file whose values anybody can read. Encrypted ones (SOPS) have a part that says so.
+/// Names of the Secrets in a file whose values anybody can read.
 ///
 /// # Errors
 /// What is wrong with the file when it cannot be read as YAML: what is in it is not known then.
 pub fn plain_secrets(name: &str, bytes: Vec<u8>) -> Result<Vec<String>, String> {
     let all = objects(name, bytes)?;
     Ok(all.iter().filter(|object| is_plain_secret(object)).map(title).collect())
-}
-
-fn is_plain_secret(object: &Value) -> bool {
-    let is_secret = object["kind"] == "Secret" && object["apiVersion"] == "v1";
-    let has = |key: &str| object.get(key).and_then(Value::as_object).is_some_and(|map| !map.is_empty());
-    is_secret && object.get("sops").is_none() && (has("data") || has("stringData"))
 }
 
 fn title(object: &Value) -> String {
@@ -70,7 +59,9 @@ mod tests {
             ("a.yaml", secret("data: {k: dg==}"), 1),
             ("a.yml", secret("stringData: {k: v}"), 1),
             ("a.yaml", secret("data: {}"), 0),
-            ("a.yaml", secret("data: {k: ENC}\nsops: {version: 3.9.0}"), 0),
+            ("a.yaml", secret("data: {k: 'ENC[AES256_GCM,data:x,iv:y]'}\nsops: {mac: 'ENC[AES256_GCM,data:z]'}"), 0),
+            // It only says that it is encrypted.
+            ("a.yaml", secret("data: {k: dg==}\nsops: {mac: 'ENC[AES256_GCM,data:z]'}"), 1),
             ("a.txt", secret("data: {k: dg==}"), 0),
             ("a.yaml", format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\n---\n{}", secret("data: {k: dg==}")), 1),
             ("a.yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}, data: {k: dg==}}\n".to_owned(), 1),

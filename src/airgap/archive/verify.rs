@@ -18,7 +18,7 @@ use crate::oci::digest::{Algorithm, Hasher};
 use crate::oci::document::{DOCUMENT_LIMIT, Document, Index};
 use crate::oci::graph::Graph;
 use crate::oci::transfer::is_elsewhere;
-use crate::oci::{Descriptor, Digest, Platform};
+use crate::oci::{Descriptor, Digest, Platform, Reference};
 
 /// Most bytes of the list of checksums and of a file of a bundle.
 const TEXT_LIMIT: u64 = 256 << 20;
@@ -386,10 +386,9 @@ impl Check<'_> {
 
     /// Every image that a bundle names, for each platform that is asked for.
     fn bundles(&mut self, about: &About, platforms: &[Platform]) {
-        let by_digest: BTreeMap<String, &ArchivedImage> =
-            about.images.iter().map(|image| (image.digest.to_string(), image)).collect();
         let files: Vec<&String> = self.store.members.keys().filter(|name| name.starts_with(BUNDLES)).collect();
-        let mut needed: BTreeMap<String, &ArchivedImage> = BTreeMap::new();
+        // The first file that names an image stands for all that do.
+        let mut needed: BTreeMap<&str, (&ArchivedImage, &String)> = BTreeMap::new();
         for file in files {
             let images = match self.store.whole(file, TEXT_LIMIT).map(|bytes| bundles::images(file, bytes)) {
                 Ok(Ok(images)) => images,
@@ -403,29 +402,39 @@ impl Check<'_> {
                 }
             };
             for (path, name) in images {
-                match name.split_once('@').map(|(_, digest)| by_digest.get(digest)) {
-                    Some(Some(image)) => drop(needed.insert(image.name.clone(), image)),
-                    Some(None) => {
-                        let message = format!("{file}: the image {name} ({path}) is not in the archive");
-                        self.say(codes::ARCHIVE_INCOMPLETE, message);
-                    }
-                    None => {
-                        let message = format!("{file}: the image {name} ({path}) is not named by a digest");
-                        self.say(codes::ARCHIVE_INCOMPLETE, message);
-                    }
+                let found = named_by(about, &name);
+                if found.is_empty() {
+                    let why = if name.contains('@') { "is not in the archive" } else { "is not named by a digest" };
+                    let message = format!("{file}: the image {name} ({path}) {why}");
+                    self.say(codes::ARCHIVE_INCOMPLETE, message);
+                }
+                for image in found {
+                    needed.entry(&image.name).or_insert((image, file));
                 }
             }
         }
-        for (name, image) in needed {
+        for (image, file) in needed.into_values() {
             for wanted in platforms {
                 let has = |have: &String| have.parse::<Platform>().is_ok_and(|have| have.distance(wanted).is_some());
                 if !image.platforms.keys().any(has) {
                     let all: Vec<&str> = image.platforms.keys().map(String::as_str).collect();
-                    let message = format!("{name} is not there for {wanted}, only for {}", all.join(", "));
-                    self.say(codes::ARCHIVE_INCOMPLETE, message);
+                    let message = format!("{} is not there for {wanted}, only for {}", image.name, all.join(", "));
+                    self.say(codes::ARCHIVE_INCOMPLETE, format!("{message}; {file} needs it"));
                 }
             }
         }
+    }
+}
+
+/// The images that a bundle means by a repository with a digest: more than one when several tags of it stand for the same
+/// bytes. Behind a mirror the repository is another one, and the digest alone counts.
+fn named_by<'a>(about: &'a About, name: &str) -> Vec<&'a ArchivedImage> {
+    let Ok(wanted) = name.parse::<Reference>() else { return Vec::new() };
+    let same: Vec<_> = about.images.iter().filter(|image| wanted.digest() == Some(&image.digest)).collect();
+    let is_there = |image: &ArchivedImage| image.name.parse().is_ok_and(|own: Reference| own.name() == wanted.name());
+    match same.iter().any(|image| is_there(image)) {
+        true => same.into_iter().filter(|image| is_there(image)).collect(),
+        false => same,
     }
 }
 

@@ -67,6 +67,12 @@ impl Ledger {
         }
     }
 
+    /// How much is noted.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        locked(&self.known).len()
+    }
+
     /// No longer believes what it says of a repository.
     pub fn forget(&self, repository: &str) {
         locked(&self.known).retain(|(known, _)| known != repository);

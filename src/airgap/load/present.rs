@@ -10,7 +10,7 @@ use crate::airgap::mirror::{Mirror, Place, Prefix};
 use crate::diag::codes::airgap as codes;
 use crate::oci::layout::{self, Report as Read};
 use crate::oci::registry::{Client, Repository};
-use crate::oci::{Descriptor, Digest, Platform, Reference, source};
+use crate::oci::{Descriptor, Digest, Error, ErrorKind, Platform, Reference, source};
 
 /// What is to be there: references with a digest, and who names each first.
 #[derive(Debug, Default)]
@@ -102,12 +102,20 @@ impl Wanted {
     }
 }
 
+/// What to do about something that the registry does not have.
+const LOAD_AGAIN: &str = "load the archive again; what is there is not sent twice";
+
+/// An error of reading back what was loaded.
+#[must_use]
+pub fn lost(error: Error) -> Problem {
+    let is_missing = error.kind() == ErrorKind::Missing;
+    let problem = Problem::from(error);
+    if is_missing { problem.help(LOAD_AGAIN) } else { problem }
+}
+
 /// What a digest stands for, if the registry has it, for all of these platforms.
 fn root(repository: &Repository, name: &str, digest: &Digest, platforms: &[Platform]) -> Result<Descriptor, Problem> {
-    let missing = || {
-        Problem::new(codes::LOAD_MISSING, format!("{name} does not have {digest}"))
-            .help("load the archive again; what is there is not sent twice")
-    };
+    let missing = || Problem::new(codes::LOAD_MISSING, format!("{name} does not have {digest}")).help(LOAD_AGAIN);
     let root = repository.resolve(&digest.to_string())?.ok_or_else(missing)?;
     for platform in platforms {
         let found = source::of_platform(repository, &root, platform)?;
@@ -125,6 +133,6 @@ impl Report {
     fn add(&mut self, read: Read) {
         self.blobs += read.documents + read.blobs;
         self.bytes += read.bytes;
-        self.problems.extend(read.problems.into_iter().map(Problem::from));
+        self.problems.extend(read.problems.into_iter().map(lost));
     }
 }

@@ -157,7 +157,9 @@ impl Load<'_> {
             let node = destination.documents.iter().find(|node| node.descriptor.digest == *digest);
             if let Some(node) = node {
                 put_tag(&self.repositories[number], tag, node)?;
-                self.events.event(&Event::Tag { name: tag, digest });
+                // Many repositories have the same tag, so it is told with its place.
+                let name = format!("{}:{tag}", destination.repository.name());
+                self.events.event(&Event::Tag { name: &name, digest });
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use super::yaml::{self, YamlError};
 pub use argocd::ArgoCd;
 pub use facts::{JobFacts, NamespaceFacts, facts};
 pub use fluxcd::FluxCd;
-pub use source::{Revision, Source};
+pub use source::{Revision, Source, has_password};
 
 /// Who may change the number of pods of an elastic cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -85,9 +85,7 @@ impl Source {
         if !good || url.contains(odd) {
             return Some("it is neither https://…, ssh://…, git@host:path nor oci://…");
         }
-        // `https://user:token@host`: it would be committed.
-        let password = host.and_then(|host| host.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'));
-        password.then_some("it holds a password; give the tool a Secret instead")
+        has_password(url).then_some("it holds a password; give the tool a Secret instead")
     }
 
     /// As Flux CD takes it, which does not know `git@host:path`.
@@ -114,6 +112,14 @@ impl Source {
             path => format!("{}/{namespace}", path.trim_start_matches("./")),
         }
     }
+}
+
+/// Whether an address is one like `https://user:token@host`: it would be committed or published.
+#[must_use]
+pub fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or_default();
+    host.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// `user@host:path`.

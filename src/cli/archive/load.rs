@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::failed;
-use crate::airgap::archive::{Archive, Problem, verify};
+use crate::airgap::archive::{ABOUT_FILE, Archive, Problem, verify};
 use crate::airgap::load::bundles::{self, Loaded, Rewritten};
 use crate::airgap::load::ledger::Ledger;
 use crate::airgap::load::plan::{self, Plan};
@@ -134,11 +134,20 @@ pub(super) fn run(args: &LoadArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let ledger = ledger(args, &opened, ui);
     let client = args.registry.client()?;
     let parallel = args.registry.transfer(&[]).parallel;
+    let known = ledger.count();
     let pushed = push::push(opened.source(), &plan, &client, &ledger, parallel, &Progress::new(ui));
     if let Some(why) = ledger.problem() {
         warn(&format!("the ledger could not be written to its end: {why}"), ui);
     }
-    let summary = pushed.map_err(|error| registry::failed(&error))?;
+    let summary = match pushed {
+        Ok(summary) => summary,
+        Err(error) => {
+            if ledger.count() > known {
+                ui.status("what has been sent stays; the same command goes on from there");
+            }
+            return Err(registry::failed(&error));
+        }
+    };
     ui.status(&sentence(&plan, &summary));
     match output {
         Some(output) => save(args, &opened, &output, ui),
@@ -181,14 +190,23 @@ fn open(args: &LoadArgs) -> Result<Opened, Problems> {
             let archive = Archive::open(path).map_err(|problem| vec![problem])?;
             // Without problems there is a list of checksums.
             let digest = report.digest.unwrap_or_else(|| Digest::of(b""));
-            return Ok(Opened::Whole(Box::new(archive), digest));
+            Ok(Opened::Whole(Box::new(archive), digest))
         }
-        Ok(report) => return Err(report.problems),
-        Err(problem) if problem.code != codes::NOT_AN_ARCHIVE => return Err(vec![problem]),
-        Err(_) => {}
+        Ok(report) => Err(report.problems),
+        Err(problem) if problem.code != codes::NOT_AN_ARCHIVE => Err(vec![problem]),
+        Err(problem) => images_alone(args, problem),
     }
-    // Not one of flux-gen: images alone, in whatever form.
-    let layout = Layout::open(path, &Limits::default()).map_err(|error| vec![error.into()])?;
+}
+
+/// Opens what is no archive of flux-gen as `problem` says: images alone, in whatever form.
+fn images_alone(args: &LoadArgs, problem: Problem) -> Result<Opened, Problems> {
+    let path = &args.archive;
+    let one = |error: crate::oci::Error| vec![Problem::from(error)];
+    let layout = Layout::open(path, &Limits::default()).map_err(one)?;
+    if layout.file(ABOUT_FILE).map_err(one)?.is_some() {
+        // It is one, compressed as a whole: its checksums and bundles would be passed over.
+        return Err(vec![problem]);
+    }
     if args.output.is_some() {
         let message = format!("{} holds images alone: there is nothing for --output", path.display());
         return Err(vec![Problem::new(codes::NOT_AN_ARCHIVE, message).help("leave --output out")]);
@@ -230,7 +248,11 @@ fn conflicts(archive: &Archive, output: &Output<'_>) -> Result<Problems, Problem
     let folder = output.folder.join(&output.project.output);
     let report = check(&Disk, &folder, &output.rewritten.tree, &Kept::default())
         .map_err(|e| Problem::file(e.action, &e.path, &e.source))?;
-    let of = |d: &Diagnostic| Problem { code: d.code, message: d.message.clone(), help: d.help.clone() };
+    // Their places are relative to that folder.
+    let of = |d: &Diagnostic| {
+        let message = format!("{}/{}", folder.display(), d.message);
+        Problem { code: d.code, message, help: d.help.clone() }
+    };
     problems.extend(report.conflicts.iter().map(of));
     Ok(problems)
 }

@@ -1,11 +1,12 @@
 //! `archive verify REGISTRY/PREFIX`: the registry behind the gap against the bundles that were loaded.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::airgap::archive::bundles::is_text_of_objects;
 use crate::airgap::load::present::{Report, Wanted};
 use crate::airgap::mirror::{Mirror, Prefix};
+use crate::airgap::plain::may_hold_objects;
 use crate::cli::error::CommandError;
 use crate::cli::images;
 use crate::cli::project::{FILE, Found};
@@ -43,8 +44,7 @@ pub(super) fn check(
     if let Some(lock) = images::lock(&project).map_err(|problem| CommandError::operation(problem.message))? {
         wanted.add_lock(&lock, &mirror);
     }
-    let mut places: Vec<Prefix> = mirror.rules().iter().map(|rule| rule.to.clone()).collect();
-    places.push(prefix);
+    let places = places(prefix, &mirror, &file)?;
     let output = project.output(None);
     if !output.is_dir() {
         let message = format!("there are no bundles in {}", output.display());
@@ -56,6 +56,21 @@ pub(super) fn check(
     Ok(wanted.check(platforms, &registry.client()?))
 }
 
+/// Where the project has its images. What was asked for has to be one of these places, or `has everything` would be said of
+/// another one.
+fn places(asked: Prefix, mirror: &Mirror, file: &Path) -> Result<Vec<Prefix>, CommandError> {
+    if mirror.rules().is_empty() {
+        return Ok(vec![asked]);
+    }
+    let places: BTreeSet<Prefix> = mirror.rules().iter().map(|rule| rule.to.clone()).collect();
+    if places.iter().any(|place| asked.covers(place)) {
+        return Ok(places.into_iter().collect());
+    }
+    let names: Vec<String> = places.iter().map(ToString::to_string).collect();
+    let message = format!("{} has its images in {}, not in {asked}", file.display(), names.join(", "));
+    Err(CommandError::operation(message).help("name one of these, or the folder of another load with --bundles"))
+}
+
 /// Adds all files of a folder that may hold objects, in the order of their names.
 fn add(folder: &Path, places: &[Prefix], wanted: &mut Wanted) -> Result<(), CommandError> {
     let failed = |e: std::io::Error| CommandError::file("read", folder, &e);
@@ -65,7 +80,7 @@ fn add(folder: &Path, places: &[Prefix], wanted: &mut Wanted) -> Result<(), Comm
         let path = entry.path();
         if path.is_dir() {
             add(&path, places, wanted)?;
-        } else if is_text_of_objects(&path.to_string_lossy()) {
+        } else if may_hold_objects(&path.to_string_lossy()) {
             let bytes = fs::read(&path).map_err(|e| CommandError::file("read", &path, &e))?;
             wanted.add_file(&path.display().to_string(), bytes, places);
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::airgap::archive::Problem;
 use crate::airgap::archive::bundles::plain_secrets;
 use crate::airgap::archive::contents::{Project, ProjectFile};
+use crate::airgap::plain::has_private_key;
 use crate::bundle::cipher::CipherKind;
 use crate::bundle::store::{PUBLIC_FILE, STORE_FOLDER};
 use crate::bundle::survey::WORK_FOLDER;
@@ -93,31 +94,34 @@ fn walk(
     Ok(())
 }
 
-/// A problem for each file with Secrets that anybody can read.
+/// A problem for each file with Secrets or private keys that anybody can read.
 pub(super) fn secrets(project: &Project) -> Vec<Problem> {
-    let files = project.bundles.iter().chain(&project.sources);
-    let mut found = Vec::new();
-    for file in files {
-        let names = match fs::read(&file.path) {
-            Ok(bytes) => plain_secrets(&file.name, bytes),
-            Err(e) => {
-                found.push(Problem::file("read", &file.path, &e));
-                continue;
-            }
-        };
-        match names {
-            Ok(names) if names.is_empty() => {}
-            Ok(names) => {
-                let message = format!("{} holds the plain Secret {}", file.path.display(), names.join(", "));
-                let help = "encrypt it (setting `secrets`), make it at the site, or say --include-secrets";
-                found.push(Problem::new(codes::ARCHIVE_SECRET, message).help(help));
-            }
-            Err(why) => {
-                let message = format!("{} cannot be looked into for Secrets: {why}", file.path.display());
-                found
-                    .push(Problem::new(codes::ARCHIVE_SECRET, message).help("mend the file, or say --include-secrets"));
-            }
+    project.bundles.iter().chain(&project.sources).filter_map(secret).collect()
+}
+
+fn secret(file: &ProjectFile) -> Option<Problem> {
+    let bytes = match fs::read(&file.path) {
+        Ok(bytes) => bytes,
+        Err(e) => return Some(Problem::file("read", &file.path, &e)),
+    };
+    let problem = |message: &str, help: &str| {
+        let message = format!("{} {message}", file.path.display());
+        Some(Problem::new(codes::ARCHIVE_SECRET, message).help(help))
+    };
+    let has_key = has_private_key(&bytes);
+    match plain_secrets(&file.name, bytes) {
+        Err(why) => {
+            let message = format!("cannot be looked into for Secrets: {why}");
+            problem(&message, "mend the file, or say --include-secrets")
         }
+        Ok(names) if !names.is_empty() => {
+            let help = "encrypt it (setting `secrets`), make it at the site, or say --include-secrets";
+            problem(&format!("holds the plain Secret {}", names.join(", ")), help)
+        }
+        Ok(_) if has_key => {
+            let help = "take the certificate out of it (docs/secrets.md), or say --include-secrets";
+            problem("holds the private key of a certificate", help)
+        }
+        Ok(_) => None,
     }
-    found
 }

@@ -70,7 +70,10 @@ pub(super) fn run(args: &SaveArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut problems = Vec::new();
     if report.has_drift() {
         let message = format!("{} is not what the specs give", shown(&inputs.output));
-        problems.push(Problem::new(codes::ARCHIVE_STALE, message).help("run `flux-gen build`, review and commit"));
+        problems.push(
+            Problem::new(codes::ARCHIVE_STALE, message)
+                .help("`flux-gen diff` shows it; run `flux-gen build`, review and commit"),
+        );
     }
     let lock = match images::lock(&inputs.project) {
         Ok(Some(lock)) => lock,

@@ -10,6 +10,7 @@ use super::{failed, present};
 use crate::airgap::archive::verify::verify;
 use crate::airgap::archive::{Archive, ArchivedImage, Problem};
 use crate::airgap::load::plan::target;
+use crate::airgap::load::present::lost;
 use crate::airgap::mirror::{Mirror, Prefix};
 use crate::cli::error::CommandError;
 use crate::cli::exit::Exit;
@@ -67,7 +68,8 @@ pub(super) fn run(args: &VerifyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     {
         let found = report.digest.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
         let message = format!("{place}: it is another archive: its digest is {found} instead of {expected}");
-        report.problems.push(Problem::new(codes::ARCHIVE_DAMAGED, message));
+        let problem = Problem::new(codes::ARCHIVE_DAMAGED, message);
+        report.problems.push(problem.help("compare with what `archive save` printed, and fetch the file again"));
     }
     if report.problems.is_empty() && (args.to.is_some() || !args.map.is_empty()) {
         let mirror = match rules(args.to.as_deref(), &args.map) {
@@ -137,7 +139,7 @@ fn loaded(
     let place = target(mirror, &image.name.parse::<Reference>()?)?;
     let repository = Repository::to_pull(client, &place);
     let report = layout::verify(&repository, std::slice::from_ref(root));
-    let mut found: Vec<Problem> = report.problems.into_iter().map(Problem::from).collect();
+    let mut found: Vec<Problem> = report.problems.into_iter().map(lost).collect();
     if let Some(tag) = place.tag_or_latest() {
         match repository.resolve(tag)? {
             Some(there) if there.digest == root.digest => {}

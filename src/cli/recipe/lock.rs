@@ -93,7 +93,7 @@ pub(super) fn run(args: &LockArgs, ui: &Ui) -> Result<Exit, CommandError> {
         return Ok(report_staleness(&stale, &path, "recipes and views", COMMAND, ui));
     }
     let places = Places { files: open_files(&args.from)?, client: args.registry.client()?, mirror: None };
-    let asked = Asked { names: &wanted, platforms: BTreeSet::new(), again: args.update };
+    let asked = Asked { names: &wanted, platforms: BTreeSet::new(), again: args.update, place: &|_| None };
     let (lock, problems) = asked.ask(&old, &places);
     if problems.has_errors() {
         if lock == old {

@@ -183,7 +183,7 @@ impl Failure {
             Self::Timeout => Error::new(ErrorKind::Timeout, "no progress for too long")
                 .help("check the network; --timeout allows more time"),
             Self::Tls(why) => Error::new(ErrorKind::Tls, why).help(
-                "give its authority with --ca FILE; a registry that speaks plain HTTP has to be named with --plain-http",
+                "give its authority with --ca FILE; a registry that speaks plain HTTP is named with --plain-http HOST:PORT, as in references",
             ),
             Self::Broken(why) => {
                 Error::new(ErrorKind::Unreachable, why).help("check the name, the port and the network")
