@@ -138,16 +138,19 @@ impl Document {
                 bad("Docker's schema 1 is not read".to_owned()).help("push the image again with a current program")
             );
         }
-        let own = probe.media_type.as_deref().map(Kind::of).filter(|kind| *kind != Kind::Blob);
-        let said = Some(Kind::of(media_type)).filter(|kind| *kind != Kind::Blob);
+        let known = |kind: &Kind| *kind != Kind::Blob;
+        let own = probe.media_type.as_deref().filter(|own| !own.is_empty()).map(Kind::of);
+        let said = Some(Kind::of(media_type)).filter(known);
         let looks = match (probe.manifests.is_some(), probe.layers.is_some() || probe.config.is_some()) {
             (true, true) => return Err(bad("it has both `manifests` and `layers`".to_owned())),
             (true, false) => Some(Kind::Index),
             (false, true) => Some(Kind::Manifest),
             (false, false) => None,
         };
-        let kind = said.or(own).or(looks);
-        if own.is_some_and(|own| Some(own) != kind) || looks.is_some_and(|looks| Some(looks) != kind) {
+        let kind = said.or(own.filter(known)).or(looks);
+        // A word of its own that nobody knows contradicts an announcement, too.
+        let counts = |own: &Kind| known(own) || said.is_some();
+        if own.filter(counts).is_some_and(|own| Some(own) != kind) || looks.is_some_and(|looks| Some(looks) != kind) {
             return Err(bad(format!("it is not of the media type {media_type} that was announced")));
         }
         match kind {
@@ -255,6 +258,8 @@ mod tests {
         let plain = br#"{"schemaVersion":2,"manifests":null}"#;
         assert!(Document::parse("x", "", plain).is_err());
         assert!(matches!(Document::parse("x", media::INDEX, plain), Ok(Document::Index(_))));
+        let strange = br#"{"mediaType":"text/x","schemaVersion":2,"manifests":[]}"#;
+        assert!(matches!(Document::parse("x", "", strange), Ok(Document::Index(_))));
     }
 
     #[test]
@@ -262,8 +267,9 @@ mod tests {
         let bytes = to_vec(&manifest()).unwrap();
         let both = br#"{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}"#;
         let v1 = br#"{"schemaVersion":1,"fsLayers":[]}"#;
-        let cases: [(&str, &[u8], &str); 7] = [
+        let cases: [(&str, &[u8], &str); 8] = [
             (media::INDEX, &bytes, "not of the media type"),
+            (media::INDEX, br#"{"mediaType":"text/x","schemaVersion":2}"#, "not of the media type"),
             ("", both, "both"),
             ("", v1, "schema 1"),
             ("", b"{}", "neither"),
