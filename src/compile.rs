@@ -29,6 +29,8 @@ pub struct Input<'a> {
     pub project: Option<&'a Project>,
     /// Settings from the command line.
     pub set: &'a [(String, String)],
+    /// Whether the documents are all of the project: then what it says of others is a mistake.
+    pub is_whole: bool,
     /// Public keys (Z85) of the certificates that are known.
     pub public_keys: &'a BTreeMap<CertificateNeed, String>,
 }
@@ -93,7 +95,10 @@ pub fn compile(input: &Input<'_>) -> Compiled {
         used.extend(used_patches);
     }
     compiled.diagnostics.extend(capacity_rules(input, &compiled.clusters));
-    if compiled.clusters.len() == specs.len() {
+    if input.is_whole {
+        compiled.diagnostics.extend(model::unused_overrides(specs, input.project, input.set));
+    }
+    if input.is_whole && compiled.clusters.len() == specs.len() {
         compiled.diagnostics.extend(unused_patches(input.project, &used));
     }
     compiled

@@ -129,7 +129,8 @@ pub fn spec(data: &[u8]) {
     let (documents, read_problems) =
         read(&mut sources, vec![("spec.yaml".to_owned(), data.to_vec())], &ReadOptions { allow_unknown: true });
     let public_keys = BTreeMap::new();
-    let compiled = compile(&Input { documents: &documents, project: None, set: &[], public_keys: &public_keys });
+    let compiled =
+        compile(&Input { documents: &documents, project: None, set: &[], is_whole: true, public_keys: &public_keys });
     within_texts(&sources, read_problems.iter().chain(&compiled.diagnostics));
 }
 

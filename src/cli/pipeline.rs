@@ -200,7 +200,14 @@ impl Inputs {
         &'a self,
         public_keys: &'a std::collections::BTreeMap<CertificateNeed, String>,
     ) -> Input<'a> {
-        Input { documents: &self.documents, project: self.project.written.as_ref(), set: &self.set, public_keys }
+        Input {
+            documents: &self.documents,
+            project: self.project.written.as_ref(),
+            set: &self.set,
+            // A document that could not be read may be the one that the project file speaks of.
+            is_whole: self.scope == Scope::Whole && !self.diagnostics.has_errors(),
+            public_keys,
+        }
     }
 
     /// The file a document came from, as generated files name it.

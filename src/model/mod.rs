@@ -27,7 +27,7 @@ use rollout::Rollout;
 pub(crate) use resolve::is_gpu;
 pub use resolve::{
     CertificateNeed, Context, certificate_need, checked_project_settings, effective_settings, project_settings,
-    resolve, secret_name,
+    resolve, secret_name, unused_overrides,
 };
 
 /// The brokers' R, below the mount path of the view.

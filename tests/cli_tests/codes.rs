@@ -84,6 +84,7 @@ fn cases_of_patches() -> Vec<Case> {
         case("FG306", "error", &[spec(add("")), patch("{kind: Job}", "{spec: {nonsense: 1}}")]),
         case("FG307", "warning", &[spec(add("")), patch("{kind: Jobb}", "{spec: {suspend: true}}")]),
         case("FG320", "error", &[spec(add("")), patch("{kind: Job}", "{spec: {parallelism: -1}}")]),
+        case("FG404", "warning", &[spec(add("")), project("clusters: {b: {settings: {cores: 2}}}\n")]),
     ]
 }
 

@@ -77,6 +77,21 @@ fn settings_are_explained_with_their_origin() {
 }
 
 #[test]
+fn only_a_whole_project_can_lack_what_its_file_speaks_of() {
+    let sandbox = Sandbox::new();
+    let of_b = "clusters: {b: {settings: {cores: 3}}}\npatches: [{target: {cluster: b}, patch: {metadata: {labels: {x: z}}}}]\n";
+    sandbox.write("flux-gen.yaml", of_b).write("examples/a.yaml", &minicluster("a", 1));
+    let codes = |args: &[&str]| {
+        let said = sandbox.run(args).exits(0).stderr;
+        ["FG307", "FG404"].map(|code| said.matches(&format!("warning[{code}]")).count())
+    };
+    assert_eq!(codes(&["validate"]), [1, 1]);
+    assert_eq!(codes(&["validate", "examples/a.yaml"]), [0, 0]);
+    sandbox.write("examples/b.yaml", &minicluster("b", 1));
+    assert_eq!(codes(&["validate"]), [0, 0]);
+}
+
+#[test]
 fn settings_change_what_is_built() {
     let sandbox = Sandbox::new();
     sandbox.write("examples/a.yaml", &minicluster("a", 1));

@@ -79,7 +79,8 @@ fn scrambled_documents_give_diagnostics_or_bundles_and_no_panic() {
             let (documents, found) =
                 read(&mut sources, vec![("m.yaml".to_owned(), mutant.into_bytes())], &ReadOptions::default());
             let public_keys = BTreeMap::new();
-            let input = Input { documents: &documents, project: None, set: &[], public_keys: &public_keys };
+            let input =
+                Input { documents: &documents, project: None, set: &[], is_whole: true, public_keys: &public_keys };
             let compiled = compile(&input);
             for diagnostic in found.iter().chain(compiled.diagnostics.iter()) {
                 let spans = diagnostic.span.iter().chain(diagnostic.related.iter().map(|(span, _)| span));

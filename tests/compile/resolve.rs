@@ -107,6 +107,31 @@ fn settings_of_the_whole_project_cannot_be_set_for_one_cluster() {
 }
 
 #[test]
+fn settings_for_a_cluster_that_is_not_there_are_reported() {
+    let quiet: &[&str] = &[];
+    let namespaced = |namespace: &str| format!("settings: {{namespace: {namespace}}}\n");
+    for (key, more, set, expected, hint) in [
+        ("test", String::new(), &[][..], quiet, ""),
+        ("tset", String::new(), &[], &["FG404"], "did you mean `test`?"),
+        ("other", String::new(), &[], &["FG404"], "called by its `name`"),
+        ("hpc/test", String::new(), &[], &["FG404"], "in another namespace"),
+        ("hpc/test", namespaced("hpc"), &[], quiet, ""),
+        ("hpc/test", namespaced("hpc"), &[("namespace", "lab")], &["FG404"], "in another namespace"),
+        ("hpc/test", String::new(), &[("namespace", "hpc")], quiet, ""),
+    ] {
+        let project = format!("{more}clusters: {{{key}: {{settings: {{secret-name: mine}}}}}}\n");
+        assert_eq!(codes_of(PLAIN, &project, set), expected, "{project}{set:?}");
+        let found = diagnostics(PLAIN, &project, set);
+        let help = found.iter().find_map(|d| d.help.clone()).unwrap_or_default();
+        assert!(help.contains(hint), "{project}{help}");
+        // What is not reported is used.
+        let (compiled, _) = compile_text(&document(PLAIN), &project, set, None);
+        let used = format!("{:?}", compiled.clusters[0].objects).contains("mine");
+        assert_eq!(used, expected.is_empty(), "{project}{set:?}");
+    }
+}
+
+#[test]
 fn the_built_in_templates_have_no_mistake() {
     assert!(
         flux_gen::render::Templates::new().is_ok(),

@@ -21,7 +21,7 @@ pub(crate) fn compile_text(specs: &str, project: &str, set: Set<'_>, key: Option
     reading.extend(problems);
     let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let none = BTreeMap::new();
-    let input = Input { documents: &documents, project: Some(&project), set: &set, public_keys: &none };
+    let input = Input { documents: &documents, project: Some(&project), set: &set, is_whole: true, public_keys: &none };
     let needs = compile::certificate_needs(&input);
     let public_keys = needs.into_iter().filter_map(|need| Some((need, key?.to_owned()))).collect();
     let compiled = compile::compile(&Input { public_keys: &public_keys, ..input });

@@ -65,11 +65,13 @@ pub fn compile(case: &Case, certificate: &Certificate) -> Ours {
     let (documents, found) = spec::read(&mut sources, inputs, &ReadOptions::default());
     let mut errors: Vec<String> = lines(found.iter());
     let mut public_keys = BTreeMap::new();
-    let input = compile::Input { documents: &documents, project: None, set: &[], public_keys: &public_keys };
+    let input =
+        compile::Input { documents: &documents, project: None, set: &[], is_whole: true, public_keys: &public_keys };
     for need in compile::certificate_needs(&input) {
         public_keys.insert(need, certificate.public_key().to_owned());
     }
-    let input = compile::Input { documents: &documents, project: None, set: &[], public_keys: &public_keys };
+    let input =
+        compile::Input { documents: &documents, project: None, set: &[], is_whole: true, public_keys: &public_keys };
     let compiled = compile::compile(&input);
     errors.extend(lines(compiled.diagnostics.iter()));
     let built = if errors.is_empty() { built(compiled) } else { None };

@@ -121,7 +121,13 @@ fn compiled_objects_pass_the_rules_on_objects() {
             let set =
                 [("kubernetes-version".to_owned(), version.clone()), ("secrets".to_owned(), "existing".to_owned())];
             let public_keys = std::collections::BTreeMap::new();
-            let input = compile::Input { documents: &documents, project: None, set: &set, public_keys: &public_keys };
+            let input = compile::Input {
+                documents: &documents,
+                project: None,
+                set: &set,
+                is_whole: true,
+                public_keys: &public_keys,
+            };
             let result = compile::compile(&input);
             for cluster in &result.clusters {
                 compiled += 1;

@@ -7,6 +7,7 @@ mod containers;
 mod cores;
 mod hardening;
 mod job;
+mod layers;
 mod program;
 mod queue;
 mod run;
@@ -17,19 +18,19 @@ mod volumes;
 mod written;
 
 use super::rollout::JobStrategy;
-use super::settings::{ANNOTATION_PREFIX, Layers, Origin, SealedScope, SecretBackend, Settings};
+use super::settings::{SealedScope, SecretBackend, Settings};
 use super::{Certificate, Cluster, Job, Logging, Network, Size, of_run};
 use crate::diag::codes::cert::SEALED_NEEDS_NAMESPACE;
 use crate::diag::codes::model as codes;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::spec::MiniCluster;
 use crate::spec::pins::{ImagePins, ViewPins};
-use crate::spec::project::Project;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use written::{flag, number, text};
 
 pub(crate) use cores::is_gpu;
+pub use layers::{checked_project_settings, effective_settings, project_settings, unused_overrides};
 
 /// Port of the brokers.
 pub(crate) const BROKER_PORT: u16 = 8050;
@@ -66,68 +67,6 @@ pub fn certificate_need(spec: &MiniCluster, settings: &Settings) -> CertificateN
         namespace: namespace(spec, settings),
         name: lead.or_else(|| text(&spec.metadata.name)).unwrap_or_default().to_owned(),
     }
-}
-
-/// The settings of one MiniCluster: project, its overrides there, its annotations, then `set` from the command line.
-#[must_use]
-pub fn effective_settings(
-    spec: &MiniCluster,
-    project: Option<&Project>,
-    set: &[(String, String)],
-    diagnostics: &mut Diagnostics,
-) -> Settings {
-    let mut layers = Layers::new();
-    let name = text(&spec.metadata.name).unwrap_or_default();
-    let qualified = text(&spec.metadata.namespace).map(|ns| format!("{ns}/{name}"));
-    if let Some(project) = project {
-        for entry in project.settings.iter().flat_map(|s| s.value.iter()) {
-            layers.add(Origin::Project, &entry.key, &entry.value.value.0, Some(entry.value.span), diagnostics);
-        }
-        let overrides = project.clusters.iter().flat_map(|c| c.value.iter());
-        for cluster in overrides.filter(|c| c.key.value == name || Some(&c.key.value) == qualified.as_ref()) {
-            for entry in cluster.value.settings.iter().flat_map(|s| s.value.iter()) {
-                layers.add(
-                    Origin::ClusterOverride,
-                    &entry.key,
-                    &entry.value.value.0,
-                    Some(entry.value.span),
-                    diagnostics,
-                );
-            }
-        }
-    }
-    for entry in spec.metadata.annotations.iter().flat_map(|a| a.value.iter()) {
-        if let Some(key) = entry.key.strip_prefix(ANNOTATION_PREFIX) {
-            layers.add(Origin::Annotation, key, &entry.value, Some(entry.key.span), diagnostics);
-        }
-    }
-    for (key, value) in set {
-        layers.add(Origin::CommandLine, key, value, None, diagnostics);
-    }
-    layers.resolve(diagnostics)
-}
-
-/// The settings of the whole project, as they are for a cluster that overrides nothing. Mistakes in them are reported by
-/// [`effective_settings`].
-#[must_use]
-pub fn project_settings(project: Option<&Project>, set: &[(String, String)]) -> Settings {
-    checked_project_settings(project, set, &mut Diagnostics::new())
-}
-
-/// As [`project_settings`], with every mistake in them, at its place.
-pub fn checked_project_settings(
-    project: Option<&Project>,
-    set: &[(String, String)],
-    diagnostics: &mut Diagnostics,
-) -> Settings {
-    let mut layers = Layers::new();
-    for entry in project.and_then(|p| p.settings.as_ref()).iter().flat_map(|s| s.value.iter()) {
-        layers.add(Origin::Project, &entry.key, &entry.value.value.0, Some(entry.value.span), diagnostics);
-    }
-    for (key, value) in set {
-        layers.add(Origin::CommandLine, key, value, None, diagnostics);
-    }
-    layers.resolve(diagnostics)
 }
 
 /// Resolves one MiniCluster.

@@ -91,7 +91,8 @@ fn outcome(spec: &str) -> Outcome {
     let inputs = vec![("case.yaml".to_owned(), text.into_bytes())];
     let (documents, mut diagnostics) = read(&mut sources, inputs, &ReadOptions::default());
     let public_keys = BTreeMap::new();
-    let compiled = compile(&Input { documents: &documents, project: None, set: &[], public_keys: &public_keys });
+    let compiled =
+        compile(&Input { documents: &documents, project: None, set: &[], is_whole: true, public_keys: &public_keys });
     diagnostics.extend(compiled.diagnostics);
     let remarks = diagnostics.iter().filter(|d| matches!(d.severity, Severity::Error | Severity::Warning));
     let remarks = remarks
