@@ -60,6 +60,18 @@ fn requests_are_made_again_when_that_may_help() {
 }
 
 #[test]
+fn a_manifest_is_put_again_when_its_parts_are_out_of_sight() {
+    let unknown = |times, code| [("PUT", "/manifests/v1", times, Fault::Refusal(code))];
+    for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "MANIFEST_UNKNOWN"] {
+        assert_eq!(mends(Setup::default(), &unknown(2, code)).1.len(), 2, "{code}");
+    }
+    let (_, result, waits) = push_with(Setup::default(), &unknown(99, "MANIFEST_BLOB_UNKNOWN"));
+    assert_eq!((result.unwrap_err().kind(), waits.len()), (ErrorKind::Refused, 4));
+    let (_, result, waits) = push_with(Setup::default(), &unknown(99, "MANIFEST_INVALID"));
+    assert_eq!((result.unwrap_err().kind(), waits.len()), (ErrorKind::Refused, 0));
+}
+
+#[test]
 fn the_registry_says_how_long_to_wait() {
     let after = |text: &str| Fault::Status(429, vec![("Retry-After", text.to_owned())]);
     let (_, waits) = mends(Setup::default(), &[("PUT", "/uploads/", 1, after("7"))]);

@@ -15,6 +15,8 @@ use flux_gen::oci::document::{Document, Index};
 pub(crate) enum Fault {
     /// Answers with a status and headers instead of doing anything.
     Status(u16, Vec<(&'static str, String)>),
+    /// Answers 400 with a code of the specification.
+    Refusal(&'static str),
     /// Reads so many bytes of the body and closes the connection.
     Reset(usize),
     /// Does what it should and closes the connection instead of answering.
@@ -294,6 +296,9 @@ impl Host {
         if let Some(Fault::Status(status, headers)) = fault {
             let answer = Answer::error(*status, "MOCK_SAYS_NO");
             return Some(headers.iter().fold(answer, |answer, (name, value)| answer.with(name, value)));
+        }
+        if let Some(Fault::Refusal(code)) = fault {
+            return Some(Answer::error(400, code));
         }
         if request.path == "/token" || request.path.starts_with("/storage/") {
             return None;

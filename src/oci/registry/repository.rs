@@ -164,7 +164,9 @@ impl Repository {
         }
     }
 
-    /// Puts a manifest or index under a tag or its digest.
+    /// Puts a manifest or index under a tag or its digest, after all that it names. A registry that does not know one of these is
+    /// asked again: docker-registry loses sight of a manifest for the moment in which somebody else puts the same one, and
+    /// storages of several machines take a while to agree.
     ///
     /// # Errors
     /// When the registry refuses it, or took it for another digest.
@@ -179,10 +181,17 @@ impl Repository {
         )?;
         call.headers.push(("content-type", descriptor.media_type.clone()));
         call.body = Body::Bytes(bytes);
-        let answer = self.client.send(&call)?;
-        if !matches!(answer.status, 200..=204) {
-            return Err(self.client.refused(&call, answer));
-        }
+        let mut retry = self.client.retry();
+        let answer = loop {
+            let answer = self.client.send(&call)?;
+            if matches!(answer.status, 200..=204) {
+                break answer;
+            }
+            let refused = self.client.refused(&call, answer);
+            if !lacks_a_part(&refused) || !retry.again(None) {
+                return Err(refused);
+            }
+        };
         let stored = answer.header("docker-content-digest").and_then(|d| d.parse::<Digest>().ok());
         if let Some(stored) =
             stored.filter(|stored| stored.algorithm() == descriptor.digest.algorithm() && *stored != descriptor.digest)
@@ -284,4 +293,10 @@ impl Source for Repository {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         Ok(Box::new(std::io::Cursor::new(bytes[from..].to_vec())))
     }
+}
+
+/// Whether a registry says that it has not what a manifest names.
+fn lacks_a_part(refused: &Error) -> bool {
+    let codes = refused.request().map(|request| request.codes.as_slice()).unwrap_or_default();
+    codes.iter().any(|code| matches!(code.as_str(), "MANIFEST_BLOB_UNKNOWN" | "BLOB_UNKNOWN" | "MANIFEST_UNKNOWN"))
 }
