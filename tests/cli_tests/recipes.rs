@@ -2,6 +2,7 @@
 
 use crate::harness::Sandbox;
 use crate::lock::layout;
+use crate::mock::{Mock, Setup};
 
 const RECIPE: &str = "kind: source
 systems:
@@ -100,16 +101,18 @@ fn a_lock_that_does_not_fit() {
 #[test]
 fn what_was_answered_is_not_asked_again() {
     let sandbox = project();
-    sandbox.write("recipes/image/recipe.yaml", "kind: image\nimage: 127.0.0.1:1/a/view:1\n");
+    let mock = Mock::new(Setup::default());
+    let registry = mock.address.as_str();
+    sandbox.write("recipes/image/recipe.yaml", &format!("kind: image\nimage: {registry}/a/view:1\n"));
     let digest = layout(&sandbox, "images", &["rockylinux:9", "debian:12"], "one");
-    let partly = sandbox.run(&["recipe", "lock", "--from", "images"]).exits(1).stderr;
-    assert!(partly.contains("error[FG904]: 127.0.0.1:1/a/view:1: "), "{partly}");
+    let partly = sandbox.run(&["recipe", "lock", "--from", "images", "--plain-http", registry]).exits(1).stderr;
+    assert!(partly.contains(&format!("error[FG904]: {registry}/a/view:1: ")), "{partly}");
     assert!(partly.contains("found 1 error; recipes.lock has the digests of 2 images"), "{partly}");
     let plan = sandbox.run(&["recipe", "plan", "flux", "--system", "one", "--arch", "amd64"]).exits(0).stdout;
     assert!(plan.contains(&format!("base rockylinux@{digest}")), "{plan}");
     // Nothing is at hand now: only what the lock does not have is asked for, and the lock stays as it is.
     let text = sandbox.read("recipes.lock");
-    let again = sandbox.run(&["recipe", "lock"]).exits(1).stderr;
+    let again = sandbox.run(&["recipe", "lock", "--plain-http", registry]).exits(1).stderr;
     assert_eq!(again.matches("error[").count(), 1, "{again}");
     assert!(again.contains("nothing was written"), "{again}");
     assert_eq!(sandbox.read("recipes.lock"), text);
