@@ -24,6 +24,8 @@ clusters:
       cpus: exclusive
 ```
 
+A cluster is called by its `name`, or by `namespace/name`; a key that fits no MiniCluster of the project is a warning.
+
 Which registry images come from is no setting: `images.mirror` of the project file says it for all clusters
 ([air gap: inside](airgap-inside.md), `flux-gen explain images.mirror`).
 
