@@ -29,7 +29,7 @@ pub struct Input<'a> {
     pub project: Option<&'a Project>,
     /// Settings from the command line.
     pub set: &'a [(String, String)],
-    /// Whether the documents are all of the project: then what it says of others is a mistake.
+    /// Whether the documents are all of the project: then what the project file says of other clusters is a mistake.
     pub is_whole: bool,
     /// Public keys (Z85) of the certificates that are known.
     pub public_keys: &'a BTreeMap<CertificateNeed, String>,

@@ -82,8 +82,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job of a plan in a folder, with the engine's files in its `context`; `again` when nothing of an earlier build may be used but the system's
-    /// packages.
+    /// The job of a plan in a folder, with the engine's files in its `context`; `again` when nothing of an earlier build may be
+    /// used but the system's packages.
     #[must_use]
     pub fn new(plan: &Plan, folder: &Path, jobs: usize, again: bool) -> Self {
         let stages = 0..=plan.steps.len();
